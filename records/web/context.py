@@ -1,0 +1,12 @@
+"""What every page's frame needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    """Context of the top bar."""
+    return {}
