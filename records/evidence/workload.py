@@ -29,10 +29,17 @@ def default_workload() -> dict[str, Any]:
     """The workload of a run that names none: no objective, no rubric, any class."""
     return with_hashes(
         {
-            "schema": SCHEMA, "name": None, "title": None, "labels": [], "classes": {},
-            "rubric": None, "case_set": None, "evidence_packet": None, "recovery": None,
+            "schema": SCHEMA,
+            "name": None,
+            "title": None,
+            "labels": [],
+            "classes": {},
+            "rubric": None,
+            "case_set": None,
+            "evidence_packet": None,
+            "recovery": None,
             "prices": None,
-        }  # fmt: skip
+        }
     )
 
 
@@ -112,6 +119,6 @@ def with_hashes(work: Mapping[str, Any]) -> dict[str, Any]:
     """The workload with `hashes` of itself and of its rubric, case set and evidence packet."""
     body = {k: v for k, v in work.items() if k != "hashes"}
     parts = ("rubric", "case_set", "evidence_packet")
-    hashes = {"workload": sha256_of(body)}
+    hashes: dict[str, str | None] = {"workload": sha256_of(body)}
     hashes |= {p: None if body.get(p) is None else sha256_of(body[p]) for p in parts}
     return {**body, "hashes": hashes}

@@ -1,0 +1,89 @@
+"""Evidence tables to Parquet and back, with the dtypes of `columns`.
+
+The same rows give the same bytes, so that a folder sealed twice has one hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from records.errors import BadEvidence
+from records.evidence.columns import TABLES
+from records.evidence.files import atomic_file
+
+# Integers and truth values keep their nulls; times and text use NaN as pandas does.
+_NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+
+
+def table_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """An Arrow table of schema TABLES[name]; absent keys are null, unknown keys an error."""
+    schema = TABLES[name]
+    known = set(schema.names)
+    columns: dict[str, list[Any]] = {column: [] for column in schema.names}
+    for row in rows:
+        unknown = set(row) - known
+        if unknown:
+            raise BadEvidence(name, sorted(unknown)[0], f"one of {', '.join(schema.names)}")
+        for column, values in columns.items():
+            values.append(row.get(column))
+    try:
+        return pa.Table.from_pydict(columns, schema=schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise BadEvidence(name, None, f"values of its column types ({error})") from error
+
+
+def table_of_frame(name: str, frame: pd.DataFrame) -> pa.Table:
+    """An Arrow table of schema TABLES[name] from a frame that has its columns."""
+    schema = TABLES[name]
+    missing = [c for c in schema.names if c not in frame.columns]
+    if missing:
+        raise BadEvidence(name, missing[0], "a column")
+    try:
+        return pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise BadEvidence(name, None, f"values of its column types ({error})") from error
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Writes a table atomically, without the frame metadata that would vary."""
+    plain = table.replace_schema_metadata(None)
+    with atomic_file(path) as handle:
+        pq.write_table(plain, handle, compression="zstd", version="2.6")
+
+
+def read_table(name: str, path: Path) -> pd.DataFrame:
+    """The frame of one evidence table; empty with the right columns when the file is absent.
+
+    float64 for times (NaN is null), Int64 for integers, boolean for truth
+    values, str for text (NaN is null), object holding arrays or None for lists.
+    Extra columns in the file are kept; BadEvidence for a missing or mistyped one.
+    """
+    schema = TABLES[name]
+    if not path.exists():
+        return _frame(schema.empty_table())
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise BadEvidence(str(path), None, f"a Parquet file ({error})") from error
+    missing = [c for c in schema.names if c not in table.column_names]
+    if missing:
+        raise BadEvidence(str(path), missing[0], "a column")
+    for i, field in enumerate(schema):
+        try:
+            column = table.column(field.name).cast(field.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise BadEvidence(str(path), field.name, f"{field.type} ({error})") from error
+        at = table.column_names.index(field.name)
+        table = table.set_column(at, schema.field(i), column)
+    return _frame(table)
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = table.to_pandas(types_mapper=_NULLABLE.get)
+    return frame
