@@ -1,0 +1,69 @@
+"""Errors as problem details (RFC 9457), with the path of the field at fault."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import exception_handler
+
+from records.errors import BadInput, Conflict, FieldError, ImpaktError, NotPermitted
+
+
+def handler(error: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's exception handler; None lets Django log and answer 500."""
+    if isinstance(error, ImpaktError):
+        return _ours(error)
+    response = exception_handler(error, context)
+    if response is None:
+        return None
+    fields = list(_fields(response.data)) if isinstance(error, exceptions.ValidationError) else []
+    detail = _detail(error, response.data, fields)
+    headers = {k: v for k, v in response.items() if k in ("WWW-Authenticate", "Retry-After")}
+    return problem(response.status_code, detail, fields, headers)
+
+
+def problem(
+    status: int, detail: str, fields: list[dict[str, str]] | None = None, headers=None
+) -> Response:
+    """One problem document."""
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+    body["detail"] = detail
+    if fields:
+        body["errors"] = fields
+    return Response(body, status=status, headers=headers, content_type="application/problem+json")
+
+
+def _ours(error: ImpaktError) -> Response:
+    status = 409 if isinstance(error, Conflict) else 403 if isinstance(error, NotPermitted) else 400
+    if isinstance(error, FieldError) and error.field:
+        return problem(status, str(error), [{"field": error.field, "detail": error.expected}])
+    if not isinstance(error, BadInput | Conflict | NotPermitted):
+        status = 422
+    return problem(status, str(error))
+
+
+def _detail(error: Exception, data: Any, fields: list[dict[str, str]]) -> str:
+    if fields:
+        return "; ".join(f"{f['field']}: {f['detail']}" for f in fields)
+    if isinstance(error, Http404):
+        return "Not found in a project you belong to"
+    if isinstance(error, PermissionDenied):
+        return "Not permitted"
+    return str(data.get("detail", "")) if isinstance(data, dict) else str(data)
+
+
+def _fields(data: Any, path: str = ""):
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from _fields(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(data, list):
+        for i, value in enumerate(data):
+            inner = isinstance(value, dict | list)
+            yield from _fields(value, f"{path}[{i}]" if inner else path)
+    else:
+        yield {"field": path or "body", "detail": str(data)}
