@@ -1,0 +1,87 @@
+"""Bytes of trace files: compression told by content, writes that never leave half a file."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import secrets
+import zlib
+from pathlib import Path
+
+import zstandard
+
+from records.errors import BadInput, BadTrace, StorageFailed
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# The levels are part of the bytes written: the same trace must give the same file.
+_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The uncompressed bytes of a file; BadTrace when it cannot be read or unpacked."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise BadTrace(str(path), None, f"a readable file ({error.strerror})") from error
+    return decompressed(data, str(path))
+
+
+def decompressed(data: bytes, where: str) -> bytes:
+    """The bytes inside gzip or zstd, or the bytes themselves; BadTrace when damaged."""
+    try:
+        if data.startswith(_GZIP):
+            return gzip.decompress(data)
+        if data.startswith(_ZSTD):
+            return _unzstd(data)
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+        raise BadTrace(where, None, f"a whole gzip or zstd file ({error})") from error
+    return data
+
+
+def _unzstd(data: bytes) -> bytes:
+    out, rest = [], data
+    while rest:
+        # One object per frame: only it tells whether its frame came to an end.
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        out.append(frame.decompress(rest))
+        if not frame.eof:
+            raise EOFError("the last frame is cut off")
+        rest = frame.unused_data
+    return b"".join(out)
+
+
+def compressed(data: bytes, name: str) -> bytes:
+    """The bytes as a file of this name holds them: .gz and .zst compress, others do not."""
+    if name.endswith(".gz"):
+        packed = io.BytesIO()
+        # No file name and no time in the gzip header, or each write would differ.
+        with gzip.GzipFile("", "wb", _GZIP_LEVEL, packed, mtime=0) as stream:
+            stream.write(data)
+        return packed.getvalue()
+    if name.endswith(".zst"):
+        return zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(data)
+    return data
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Put a file in place in one step: temporary file, fsync, rename.
+
+    BadInput when the folder does not exist, StorageFailed when the disk refuses.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        with temporary.open("xb") as stream:
+            stream.write(compressed(data, target.name))
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        reason = f"{target}: cannot be written ({error.strerror})"
+        if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+            raise BadInput(reason) from error
+        raise StorageFailed(reason) from error

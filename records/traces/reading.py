@@ -1,0 +1,173 @@
+"""Arrival traces as files: read and checked whole, written whole or not at all.
+
+JSON Lines, UTF-8, plain or gzip or zstd (told by content, never by name). The
+form written is the form hashed: one canonical line per request, so that
+`trace_hash` is the SHA-256 of the file without its header line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from records.errors import BadTrace
+from records.traces import files
+from records.traces.schema import PROMPT_FIELDS, SCHEMA, TraceRequest, check_line
+from records.traces.values import shown
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The requests of one trace in order of arrival, and the header that tells their origin."""
+
+    header: dict[str, Any]
+    requests: list[TraceRequest] = field(repr=False)
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Every request as the JSON object that is written and hashed."""
+        return (request.line() for request in self.requests)
+
+    @property
+    def span_s(self) -> float:
+        """Seconds from the first arrival to the last."""
+        return self.requests[-1].at_s - self.requests[0].at_s
+
+    @cached_property
+    def trace_hash(self) -> str:
+        """SHA-256 over all request lines, the header left out."""
+        return _hash_of(self.lines())
+
+    @cached_property
+    def demand_hash(self) -> str:
+        """SHA-256 over the lines without prompts and tools: who arrives when, wanting what."""
+        return _hash_of(
+            {k: v for k, v in line.items() if k not in PROMPT_FIELDS} for line in self.lines()
+        )
+
+    @cached_property
+    def prompt_hash(self) -> str:
+        """SHA-256 over the prompts in order: text, messages or lengths with prefix, and tools."""
+        return _hash_of(
+            {k: v for k, v in line.items() if k in PROMPT_FIELDS} for line in self.lines()
+        )
+
+
+def canonical_line(line: Mapping[str, Any]) -> bytes:
+    """The bytes of one line: sorted keys, no white space, 1.0 as 1, UTF-8, a line feed.
+
+    Text stays as it is written (no Unicode normalisation): it is sent as it is
+    written, and another byte is another prompt.
+    """
+    text = json.dumps(
+        _whole_numbers(line),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+    return text.encode() + b"\n"
+
+
+def _whole_numbers(value: Any) -> Any:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, dict):
+        return {key: _whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in value]
+    return value
+
+
+def _hash_of(lines: Iterable[Mapping[str, Any]]) -> str:
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(canonical_line(line))
+    return digest.hexdigest()
+
+
+def read_trace(path: str | Path) -> Trace:
+    """The checked trace in a file; BadTrace names file, line, field and what was expected."""
+    return parse_trace(files.read_bytes(path), str(path))
+
+
+def parse_trace(data: bytes, where: str) -> Trace:
+    """The checked trace in uncompressed bytes; `where` is how errors call the file."""
+    header: dict[str, Any] | None = None
+    requests: list[TraceRequest] = []
+    line_of: dict[str, int] = {}
+    before_s = 0.0
+    for number, line in _numbered_lines(data):
+        place = f"{where}: line {number}"
+        raw = parse_line(line, place)
+        if header is None and not requests and isinstance(raw, dict) and "schema" in raw:
+            header = _checked_header(raw, place)
+            continue
+        # The header and empty lines do not count, so that adding one renames nothing.
+        request = check_line(raw, place, str(len(requests) + 1), before_s)
+        if request.id in line_of:
+            first = line_of[request.id]
+            raise BadTrace(place, "id", f"a new id; {request.id!r} already stands on line {first}")
+        line_of[request.id] = number
+        before_s = request.at_s
+        requests.append(request)
+    if not requests:
+        raise BadTrace(where, None, "at least one line with a request; there are no requests in it")
+    return Trace(header or {"schema": SCHEMA}, requests)
+
+
+def _numbered_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if stripped := line.strip():
+            yield number, stripped
+
+
+def parse_line(line: bytes, place: str) -> Any:
+    """The JSON value of one line; BadTrace names the field that holds NaN or infinity."""
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        _name_the_field(line, place)
+        start = line[:60].decode(errors="replace")
+        raise BadTrace(place, None, f"a JSON object, not {start} ({error.msg})") from None
+
+
+def _name_the_field(line: bytes, place: str) -> None:
+    """Say which field is not finite: Python's own parser takes NaN, the strict one stops at it."""
+    try:
+        raw = json.loads(line)
+    except (ValueError, RecursionError):
+        return
+    for key, value in raw.items() if isinstance(raw, dict) else ():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise BadTrace(place, key, f"a finite number, not {shown(value)}") from None
+
+
+def _checked_header(raw: dict[str, Any], place: str) -> dict[str, Any]:
+    if raw["schema"] != SCHEMA:
+        raise BadTrace(place, "schema", f"{SCHEMA!r}, not {shown(raw['schema'])}")
+    return raw
+
+
+def trace_bytes(header: Mapping[str, Any], requests: Iterable[TraceRequest]) -> bytes:
+    """The uncompressed file: the header line, then one canonical line per request."""
+    head = canonical_line({**header, "schema": SCHEMA})
+    return head + b"".join(canonical_line(request.line()) for request in requests)
+
+
+def write_trace(
+    path: str | Path, header: Mapping[str, Any], requests: Iterable[TraceRequest]
+) -> None:
+    """Write a trace, whole or not at all; the same trace gives the same bytes.
+
+    Compressed when the name ends in .gz or .zst. BadInput when the place does
+    not exist, StorageFailed when the disk refuses.
+    """
+    files.write_bytes(path, trace_bytes(header, requests))
