@@ -113,7 +113,7 @@ def seal_locked(folder: Path, state: str | None = None, text: str | None = None)
     for name in TABLES:
         write_table(folder / f"{name}.parquet", table_of(name, tables.get(name, [])))
     if run.get("capture") != "none":
-        write_lines(folder / OUTPUTS_FILE, _lines(spool, OUTPUTS))
+        write_lines(folder / OUTPUTS_FILE, _whole(_lines(spool, OUTPUTS)))
     write_json(folder / RUN_FILE, run)
     remove_temporaries(folder)
     with storage(folder):
@@ -136,12 +136,14 @@ def read_spool(spool: Path) -> Spooled:
 
 
 def _lines(spool: Path, kind: str) -> Iterator[bytes]:
-    """Whole lines of all parts of one kind, in order; a line without its end was torn."""
+    """Lines of all parts of one kind, in order; one without its end was torn."""
     for part in sorted(spool.glob(f"{kind}-*.jsonl")):
         with part.open("rb") as handle:
-            for line in handle:
-                if line.endswith(b"\n"):
-                    yield line
+            yield from handle
+
+
+def _whole(lines: Iterable[bytes]) -> Iterator[bytes]:
+    return (line for line in lines if line.endswith(b"\n"))
 
 
 def _objects(lines: Iterable[bytes], spooled: Spooled) -> Iterator[dict[str, Any]]:
@@ -189,7 +191,7 @@ def _final_run(
         run["end"] = {k: end.get(k) for k in ("ended_s", "reason", "text")}
     else:
         run["state"] = state or "interrupted"
-        said = text or "the process that ran the load died; what it had written is kept"
+        said = text or "the run ended without saying so (killed?); what it had written is kept"
         run["end"] = {"ended_s": spooled.alive_until_s, "reason": "killed", "text": said}
     if spooled.torn_lines:
         run["end"]["torn_lines"] = spooled.torn_lines

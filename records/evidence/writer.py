@@ -1,0 +1,244 @@
+"""The writing side of a spool: lines from the run to the disk, off the run's own thread.
+
+A line reaches the operating system at once (so a killed process loses nothing
+it had handed over) and the disk within a second. The run never waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from records.errors import StorageFailed
+from records.evidence.files import make_directory, storage
+from records.evidence.manifest import SPOOL, write_manifest
+from records.evidence.parts import (
+    RUN_FILE,
+    TRACE_FILE,
+    WORKLOAD_FILE,
+    claim_empty,
+    write_json,
+    write_lines,
+)
+from records.evidence.spool import EVENTS, LOCK, OUTPUTS, PLAN, seal_locked, take_lock
+
+TICK_S = 0.5
+SYNC_S = 1.0
+_PART_BYTES = 64 << 20
+_Item = tuple[str, bytes] | None
+
+
+class _Parts:
+    """Append-only files of one kind, a new one every 64 MiB or after a failed write."""
+
+    def __init__(self, spool: Path, kind: str) -> None:
+        self._spool, self._kind = spool, kind
+        self._number = self._size = 0
+        self._handle: int | None = None
+
+    def append(self, data: bytes) -> None:
+        handle = self._open()
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(handle, view) :]
+        except OSError:
+            # What was written of the line stays torn at the end of this part.
+            self.close()
+            raise
+        self._size += len(data)
+        if self._size >= _PART_BYTES:
+            self.close()
+
+    def _open(self) -> int:
+        if self._handle is None:
+            path = self._spool / f"{self._kind}-{self._number:05d}.jsonl"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+            self._handle = os.open(path, flags, 0o644)
+            self._number, self._size = self._number + 1, 0
+        return self._handle
+
+    def sync(self) -> None:
+        if self._handle is not None:
+            os.fsync(self._handle)
+
+    def close(self) -> None:
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
+            os.close(handle)
+
+
+class SpoolWriter:
+    """Writes one run's evidence as it goes on; made by `create`, ended by `close`."""
+
+    def __init__(self, folder: Path, lock: int) -> None:
+        self.folder, self._lock = folder, lock
+        spool = folder / SPOOL
+        self._parts = {kind: _Parts(spool, kind) for kind in (EVENTS, OUTPUTS)}
+        self._now: Callable[[], float] | None = None
+        self._failed: StorageFailed | None = None
+        self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="evidence", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        run: Mapping[str, Any],
+        workload: Mapping[str, Any],
+        trace_lines: Iterable[str],
+        plan: Iterable[Mapping[str, Any]],
+    ) -> SpoolWriter:
+        """Starts an evidence folder: what is known beforehand, a first manifest, a spool.
+
+        `plan` has a row per request with request_id, workflow_id, class, case,
+        session, turn, intended_s, deadline_s. BadInput when `folder` holds
+        something already, StorageFailed when the disk refuses.
+        """
+        claim_empty(folder)
+        spool = folder / SPOOL
+        make_directory(spool)
+        with storage(spool):
+            lock = os.open(spool / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            take_lock(lock, folder)
+            write_json(folder / RUN_FILE, run)
+            write_json(folder / WORKLOAD_FILE, workload)
+            write_lines(folder / TRACE_FILE, trace_lines)
+            with storage(spool), (spool / PLAN).open("wb") as handle:
+                handle.writelines(orjson.dumps(row) + b"\n" for row in plan)
+                handle.flush()
+                os.fsync(handle.fileno())
+            write_manifest(folder)
+        except BaseException:
+            os.close(lock)
+            raise
+        return cls(folder, lock)
+
+    @property
+    def failed(self) -> StorageFailed | None:
+        """What the disk refused, once it did; the run should stop then."""
+        return self._failed
+
+    def start(self, now: Callable[[], float]) -> None:
+        """Begins the clock ticks; `now` gives seconds from run start, below 0 before it."""
+        self._now = now
+
+    def sent(self, request_id: str, attempt: int, at_s: float) -> None:
+        """Notes that an attempt was sent."""
+        self._event({"e": "send", "id": request_id, "attempt": attempt, "t": at_s})
+
+    def attempt(
+        self,
+        row: Mapping[str, Any],
+        chunks: Mapping[str, Any] | None = None,
+        output: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Notes an attempt's row, its chunks (first_us, gap_us, tokens) and its answer."""
+        if output is not None:
+            self._items.put((OUTPUTS, orjson.dumps(output) + b"\n"))
+        self._event({"e": "attempt", "t": row.get("end_s"), "row": row, "chunks": chunks})
+
+    def request(self, row: Mapping[str, Any]) -> None:
+        """Notes what became of a request: the columns that its plan row lacks."""
+        self._event({"e": "request", "row": row})
+
+    def row(self, table: str, row: Mapping[str, Any]) -> None:
+        """Notes a row of `tools` or `metrics`."""
+        self._event({"e": "row", "table": table, "row": row})
+
+    def update_run(self, **values: Any) -> None:
+        """Sets top-level keys of run.json, from now on."""
+        self._event({"e": "run", "set": values})
+
+    def close(self, state: str, reason: str, text: str | None, ended_s: float | None) -> None:
+        """Ends the run as `state` and seals the folder.
+
+        When the disk refused during the run: seals what is there as interrupted
+        if it can, and raises StorageFailed in any case.
+        """
+        self._items.put(None)
+        self._thread.join()
+        if self._failed is not None:
+            state, reason, text = "interrupted", "storage_failed", str(self._failed)
+        end = {"e": "end", "state": state, "reason": reason, "text": text, "ended_s": ended_s}
+        try:
+            self._parts[EVENTS].append(orjson.dumps(end) + b"\n")
+            self._sync()
+            seal_locked(self.folder)
+        except (OSError, StorageFailed) as error:
+            raise self._failed or _refused(self.folder, error) from error
+        finally:
+            self._release()
+        if self._failed is not None:
+            raise self._failed
+
+    def abandon(self) -> None:
+        """Lets go of the folder without sealing it, as a killed process would."""
+        self._items.put(None)
+        self._thread.join()
+        self._release()
+
+    def _release(self) -> None:
+        for parts in self._parts.values():
+            parts.close()
+        os.close(self._lock)
+
+    def _event(self, event: Mapping[str, Any]) -> None:
+        self._items.put((EVENTS, orjson.dumps(event) + b"\n"))
+
+    def _sync(self) -> None:
+        for parts in self._parts.values():
+            parts.sync()
+
+    def _work(self) -> None:
+        ticked = synced = time.monotonic()
+        while True:
+            batch, last = self._batch()
+            now = time.monotonic()
+            if now - ticked >= TICK_S and self._now is not None and self._now() >= 0:
+                batch.append((EVENTS, orjson.dumps({"e": "clock", "t": self._now()}) + b"\n"))
+                ticked = now
+            self._write(batch, sync=now - synced >= SYNC_S)
+            synced = now if now - synced >= SYNC_S else synced
+            if last:
+                return
+
+    def _batch(self) -> tuple[list[tuple[str, bytes]], bool]:
+        """What waits to be written, and whether it is the last of it."""
+        batch: list[tuple[str, bytes]] = []
+        try:
+            item = self._items.get(timeout=TICK_S)
+            while item is not None:
+                batch.append(item)
+                item = self._items.get_nowait()
+        except queue.Empty:
+            return batch, False
+        return batch, True
+
+    def _write(self, batch: list[tuple[str, bytes]], sync: bool) -> None:
+        if self._failed is not None:
+            return
+        try:
+            for kind in (EVENTS, OUTPUTS):
+                data = b"".join(d for k, d in batch if k == kind)
+                if data:
+                    self._parts[kind].append(data)
+            if sync:
+                self._sync()
+        except OSError as error:
+            self._failed = _refused(self.folder, error)
+
+
+def _refused(folder: Path, error: OSError | StorageFailed) -> StorageFailed:
+    if isinstance(error, StorageFailed):
+        return error
+    return StorageFailed(f"{folder}: {error.strerror or error}")
