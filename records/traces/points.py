@@ -54,3 +54,12 @@ def length_histogram(
     edges = np.geomspace(float(values.min()), top, bins + 1)
     edges[-1] = top
     return {"edges": edges.tolist(), "counts": np.histogram(values, edges)[0].tolist()}
+
+
+def points_of(trace: Trace) -> dict[str, Any]:
+    """All points of a trace's preview: `rate`, `prompt_tokens`, `output_tokens`."""
+    return {
+        "rate": rate_series(trace),
+        "prompt_tokens": length_histogram(trace, "prompt"),
+        "output_tokens": length_histogram(trace, "output"),
+    }

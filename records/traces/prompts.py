@@ -10,12 +10,15 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal
 
 from records.traces.schema import TraceRequest
-from records.traces.words import WORDS
 
 Api = Literal["chat", "completions"]
+# Our own list of common words, free to use. Their order is part of every
+# synthetic prompt: a change there changes them all.
+WORDS = tuple(Path(__file__).with_name("words.txt").read_text(encoding="ascii").split())
 
 
 def synthesise(prompt_tokens: int, prefix: Sequence[Mapping[str, Any]] | None, seed: str) -> str:

@@ -104,7 +104,7 @@ def parse_trace(data: bytes, where: str) -> Trace:
     requests: list[TraceRequest] = []
     line_of: dict[str, int] = {}
     before_s = 0.0
-    for number, line in _numbered_lines(data):
+    for number, line in numbered_lines(data):
         place = f"{where}: line {number}"
         raw = parse_line(line, place)
         if header is None and not requests and isinstance(raw, dict) and "schema" in raw:
@@ -123,7 +123,8 @@ def parse_trace(data: bytes, where: str) -> Trace:
     return Trace(header or {"schema": SCHEMA}, requests)
 
 
-def _numbered_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines that hold something, with their number in the file; a BOM and CR are dropped."""
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if stripped := line.strip():
             yield number, stripped
