@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from records.analysis.figures import PERCENTILES, Distribution, Percentile
+from records.analysis.figures import PERCENTILES, Distribution, Percentile, distribution_of
 from records.statistics.quantiles import quantile_ranks, smallest_n_for_upper
 
 Floats = npt.NDArray[np.float64]
@@ -87,19 +87,11 @@ def distribution(
         # fsum is correctly rounded: the same figure whatever the order or the machine.
         total = math.fsum(sample.values if weights is None else values * weights)
     figures = {name: sample.percentile(p) for name, p in PERCENTILES.items()}
-    return Distribution(
-        n=sample.n,
-        mean=total / sample.n,
-        min=float(sample.values[0]),
-        max=float(sample.values[-1]),
-        grade=grade,
-        **figures,
-    )
+    moments = (total / sample.n, float(sample.values[0]), float(sample.values[-1]))
+    return distribution_of(sample.n, moments, figures, grade)
 
 
 def no_distribution(reason: str, n: int | None = 0) -> Distribution:
     """A distribution that was not observed, and why."""
     nothing = {name: Percentile(None, None, None, False, reason) for name in PERCENTILES}
-    return Distribution(
-        n=n, mean=None, min=None, max=None, grade="not_observable", reason=reason, **nothing
-    )
+    return distribution_of(n, (None, None, None), nothing, "not_observable", reason)

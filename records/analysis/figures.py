@@ -55,6 +55,19 @@ class Distribution:
     reason: str | None = None
 
 
+def distribution_of(
+    n: int | None,
+    moments: tuple[float | None, float | None, float | None],
+    percentiles: Mapping[str, Percentile],
+    grade: str,
+    reason: str | None = None,
+) -> Distribution:
+    """A distribution from its (mean, min, max) and its percentiles by name."""
+    mean, least, greatest = moments
+    p50, p90, p95, p99, p99_9 = (percentiles[name] for name in PERCENTILES)
+    return Distribution(n, mean, least, greatest, p50, p90, p95, p99, p99_9, grade, reason)
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """I: one value with its 95 % limits over `n` units."""
@@ -92,5 +105,5 @@ def _object(value: Mapping[str, Any]) -> dict[str, Any]:
     reasons = {key: item.reason for key, item in value.items() if isinstance(item, Absent)}
     out = {k: None if isinstance(v, Absent) else to_json(v) for k, v in value.items()}
     if reasons:
-        out["reasons"] = reasons | out.get("reasons", {})
+        out["reasons"] = reasons | (out.get("reasons") or {})
     return out

@@ -23,9 +23,10 @@ class Gaps:
     gap_us: npt.NDArray[np.int64]
     tokens: npt.NDArray[np.float64]
 
-    def of_rows(self, rows: npt.NDArray[np.int64], total: int) -> Gaps:
-        """The gaps of some requests, out of `total` numbered ones."""
-        wanted = np.zeros(total, dtype=bool)
+    def of_rows(self, rows: npt.NDArray[np.int64]) -> Gaps:
+        """The gaps of some requests."""
+        size = max(int(rows.max(initial=-1)), int(self.row.max(initial=-1))) + 1
+        wanted = np.zeros(size, dtype=bool)
         wanted[rows] = True
         keep = wanted[self.row]
         if keep.all():
@@ -57,7 +58,7 @@ def token_gaps(chunks: pd.DataFrame, requests: pd.DataFrame) -> Gaps:
     token_lists: list[npt.NDArray[np.float64]] = []
     gaps, tokens = chunks["gap_us"].to_numpy(), chunks["tokens"].to_numpy()
     for i in np.flatnonzero(counted):
-        gap, count = _lists(gaps[i], tokens[i], chunks["request_id"].iat[i])
+        gap, count = _lists(gaps[i], tokens[i], str(ids[int(found[i])]))
         rows.append(int(found[i]))
         gap_lists.append(gap)
         token_lists.append(count)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from records.analysis.distribution import no_distribution
-from records.analysis.figures import PERCENTILES, Distribution, Percentile
+from records.analysis.figures import PERCENTILES, Distribution, Percentile, distribution_of
 from records.analysis.frames import Floats, Frames, Window, column
 
 NO_LIMITS = "time-weighted over the whole window: a description, not a sample"
@@ -51,11 +51,6 @@ def concurrency_observed(frames: Frames) -> Distribution:
         at = min(int(np.searchsorted(ends, p * ends[-1], side="left")), ordered.size - 1)
         figures[name] = Percentile(float(ordered[at]), None, None, True, NO_LIMITS)
     seen = (sent <= window.end_s) & ~(end < window.start_s)
-    return Distribution(
-        n=int(seen.sum()),
-        mean=math.fsum(counts * lengths) / window.duration_s,
-        min=float(counts.min()),
-        max=float(counts.max()),
-        grade="measured",
-        **figures,
-    )
+    mean = math.fsum(counts * lengths) / window.duration_s
+    moments = (mean, float(counts.min()), float(counts.max()))
+    return distribution_of(int(seen.sum()), moments, figures, "measured")

@@ -33,7 +33,7 @@ def latency(frames: Frames) -> dict[str, Any]:
             column(done, "first_visible_s"),
             absent=NO_COMPLETION if done.empty else "no visible token was seen",
         ),
-        **inter_token(done, frames.gaps, len(frames.requests)),
+        **inter_token(done, frames.gaps),
         "tpot_s": distribution(
             column(done, "tpot_s"),
             grade=count_grade(done),
@@ -47,7 +47,7 @@ def latency(frames: Frames) -> dict[str, Any]:
     }
 
 
-def inter_token(done: pd.DataFrame, gaps: Gaps, total: int) -> dict[str, Any]:
+def inter_token(done: pd.DataFrame, gaps: Gaps) -> dict[str, Any]:
     """ITL pooled over tokens, the gaps between chunks, and which of them ITL counts.
 
     A chunk of k tokens makes its gap k samples of gap/k; the first chunk's extra
@@ -55,7 +55,7 @@ def inter_token(done: pd.DataFrame, gaps: Gaps, total: int) -> dict[str, Any]:
     chunk gaps and the basis says `chunk`; it is null without any gap.
     """
     rows = done["row"].to_numpy(dtype=np.int64)
-    mine = gaps.of_rows(rows, max(total, int(gaps.row.max(initial=-1)) + 1, *(rows + 1), 0))
+    mine = gaps.of_rows(rows)
     if not mine.row.size:
         reason = NO_COMPLETION if done.empty else "no gap between two token-bearing chunks"
         nothing = no_distribution(reason)

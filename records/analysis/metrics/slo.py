@@ -72,10 +72,11 @@ def slow_gap_s(requests: pd.DataFrame, gaps: Gaps) -> Floats:
     gap/k; as one where counts are unknown). NaN for a request without gaps.
     """
     rows = requests["row"].to_numpy(dtype=np.int64)
-    out = np.full(max(rows.max(initial=-1), gaps.row.max(initial=-1)) + 1, np.nan)
-    mine = gaps.of_rows(rows, out.size)
+    size = max(int(rows.max(initial=-1)), int(gaps.row.max(initial=-1))) + 1
+    out: Floats = np.full(size, np.nan)
+    mine = gaps.of_rows(rows)
     if not mine.row.size:
-        return out[rows]
+        return np.full(rows.size, np.nan)
     weights = np.where(np.isnan(mine.tokens), 1, mine.tokens).astype(np.int64)
     values = mine.gap_us / weights / 1e6
     order = np.lexsort((values, mine.row))
@@ -87,4 +88,5 @@ def slow_gap_s(requests: pd.DataFrame, gaps: Gaps) -> Floats:
     # In whole numbers, lest 0.95 x 20 round up past 19.
     ranks = -(-totals * ITL_PERCENT // 100)
     out[row[starts]] = values[np.searchsorted(ends, before + ranks, side="left")]
-    return out[rows]
+    slow: Floats = out[rows]
+    return slow

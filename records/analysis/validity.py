@@ -1,0 +1,119 @@
+"""Whether a run's figures may be used at all, and what a reader must know about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from records.analysis.figures import Absent, Distribution
+from records.analysis.frames import Frames, Window, column
+from records.analysis.metrics.generator import missed
+
+LAG_LIMIT_S = 0.010
+# The sent rate may fall this far short of the offered rate.
+DELIVERED_SHARE = 0.95
+_STATES = {
+    "interrupted": "the run was interrupted: the worker ended or was stopped by its user",
+    "failed": "the run failed",
+    "stopped": "a person stopped the run before its end",
+    "running": "the run is not over",
+}
+INDEPENDENCE = (
+    "limits of percentiles and fractions assume independent requests; requests that share"
+    " a batch are not, so compare configurations over replicates"
+)
+SIMULATED = "simulated endpoint: proves the instrument, nothing about an engine"
+
+
+def invalid_reasons(
+    frames: Frames, run: Mapping[str, Any], lag: Distribution, arrivals: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Why the run is not valid: {code, text, figure} each; empty when it is."""
+    out = []
+    state = str(run.get("state"))
+    if state in _STATES:
+        told = (run.get("end") or {}).get("text")
+        out.append(_reason(state, _STATES[state] + (f" ({told})" if told else ""), "run.state"))
+    if frames.arrived.empty:
+        text = "no request arrived in the measurement window"
+        out.append(_reason("no_requests", text, "counts.attempted"))
+        return out
+    return out + _generator_behind(run, lag) + _delivered_short(frames, run, arrivals)
+
+
+def _reason(code: str, text: str, figure: str) -> dict[str, Any]:
+    return {"code": code, "text": text, "figure": figure}
+
+
+def lag_limit_s(run: Mapping[str, Any]) -> float:
+    """The p99 schedule lag the run allows: as recorded, else 10 ms."""
+    limit = (run.get("generator") or {}).get("lag_limit_s")
+    return LAG_LIMIT_S if limit is None else float(limit)
+
+
+def _generator_behind(run: Mapping[str, Any], lag: Distribution) -> list[dict[str, Any]]:
+    limit, p99 = lag_limit_s(run), lag.p99.value
+    if p99 is None or p99 <= limit:
+        return []
+    text = (
+        f"the load generator was behind: p99 schedule lag {p99 * 1e3:.1f} ms,"
+        f" limit {limit * 1e3:.1f} ms"
+    )
+    return [_reason("generator_behind", text, "generator.schedule_lag_s.p99")]
+
+
+def _delivered_short(
+    frames: Frames, run: Mapping[str, Any], arrivals: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    unsent = missed(frames)
+    if unsent and run.get("state") not in _STATES:
+        text = f"{unsent} of {len(frames.arrived)} due requests were never sent"
+        return [_reason("delivered_short", text, "generator.missed")]
+    offered, sent = arrivals["offered_per_s"], arrivals["sent_per_s"]
+    capped = (run.get("policies") or {}).get("max_concurrency") is not None
+    held = frames.arrived["outcome"].isin(("shed", "deferred", "cancelled", "timed_out")).any()
+    if capped or held or isinstance(offered, Absent) or isinstance(sent, Absent):
+        return []
+    if sent >= DELIVERED_SHARE * offered or unsent:
+        return []
+    text = f"delivered {sent:.3g} requests/s of {offered:.3g} asked for"
+    return [_reason("delivered_short", text, "arrivals.sent_per_s")]
+
+
+def notes(
+    frames: Frames,
+    run: Mapping[str, Any],
+    targets: Mapping[str, Mapping[str, float]],
+    concurrency: Distribution,
+) -> list[str]:
+    """What a reader must know beside the figures, in a fixed order."""
+    out = [INDEPENDENCE]
+    if run.get("simulated"):
+        out.append(SIMULATED)
+    if concurrency.max is not None and concurrency.max <= 1:
+        out.append("point sample: one unloaded run, never more than one request in flight")
+    if (run.get("policies") or {}).get("max_concurrency") is not None:
+        out.append(
+            "schedule lag is judged over requests that found a free slot; waiting for the"
+            " concurrency limit is client wait"
+        )
+    return out + _one_token(frames, targets) + _clipped(frames.window, run)
+
+
+def _one_token(frames: Frames, targets: Mapping[str, Mapping[str, float]]) -> list[str]:
+    done = frames.completed
+    limited = [c for c, t in targets.items() if "tpot_s" in t or "itl_s" in t]
+    short = done["class"].isin(limited).to_numpy() & (column(done, "output_tokens") == 1)
+    n = int(np.count_nonzero(short))
+    if not n:
+        return []
+    return [f"{n} answers of one token: a TPOT or ITL target does not apply to them"]
+
+
+def _clipped(window: Window, run: Mapping[str, Any]) -> list[str]:
+    declared = float(run["window"]["end_s"])
+    if window.end_s >= declared:
+        return []
+    return [f"the window ends at {window.end_s:.3f} s with the run, not at {declared:.3f} s"]
