@@ -14,7 +14,7 @@ from records.traces.lengths import draw_lengths
 from records.traces.processes import Shape, arrivals
 from records.traces.reading import Trace, read_trace
 from records.traces.schema import SCHEMA, TraceRequest
-from records.traces.spec import TIMES, check_spec
+from records.traces.spec import check_spec
 
 
 def make_trace(raw: Any, where: str) -> Trace:
@@ -79,7 +79,9 @@ def _requests(
             service_class=name,
             prompt_tokens=prompt,
             max_output_tokens=output,
-            **{key: classes[name].get(key) for key in TIMES},
+            cancel_after_s=classes[name].get("cancel_after_s"),
+            deadline_s=classes[name].get("deadline_s"),
+            timeout_s=classes[name].get("timeout_s"),
         )
         for (request_id, at_s), name, prompt, output in zip(
             moments, names, prompts, outputs, strict=True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ _MOST_TOKENS = 2**31 - 1
 # A little over 30 years: later stamps are a Unix time that nobody subtracted.
 _MOST_SECONDS = 1e9
 _LONGEST_NAME = 200
+_ATTEMPT = re.compile(r"#[0-9]+$")
 
 
 class Wrong(ValueError):
@@ -73,10 +75,16 @@ def name(value: Any) -> str:
 
 
 def header_text(value: Any) -> str:
-    """A name that can travel as an HTTP header, as request ids do."""
+    """A name that can travel as an HTTP header, as request ids do.
+
+    `#2` at the end is how a second attempt is told from the first, so no id
+    may end that way.
+    """
     found = value if isinstance(value, str) else name(value)
     if not found.isascii() or found != found.strip() or not 0 < len(found) <= _LONGEST_NAME:
         raise Wrong(f"1 to {_LONGEST_NAME} ASCII characters (it is sent as a request header)")
+    if _ATTEMPT.search(found):
+        raise Wrong("a name that does not end in # and digits (attempts are marked so)")
     return name(found)
 
 
