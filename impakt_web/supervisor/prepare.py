@@ -1,0 +1,111 @@
+"""What must stand before the pages answer: tables, static files, an owner, a project.
+
+Everything here runs in the supervisor's own process, so that Django is loaded
+once, and does nothing that an earlier start has done already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+OWNER = "owner"
+_TOKEN_NAME = "impakt up"  # noqa: S105 - the token's label, not its secret
+
+
+@dataclass(frozen=True)
+class Access:
+    """How the person who started this gets in: names, and the path of a one-time link."""
+
+    username: str
+    has_password: bool
+    project: str
+    sign_in_path: str
+
+
+def load_django() -> None:
+    """Load settings and models; the environment must be set by now."""
+    import django
+
+    django.setup()
+
+
+def migrate() -> None:
+    """Bring the database up to date."""
+    from django.core.management import call_command
+
+    call_command("migrate", interactive=False, verbosity=0)
+
+
+def collect_static() -> bool:
+    """Collect static files when any has changed since the last time; whether it did."""
+    from django.conf import settings
+    from django.core.management import call_command
+
+    # Beside the folder, not in it: what is in it is served.
+    stamp = settings.DATA_DIR / "static.sources"
+    manifest = Path(settings.STATIC_ROOT) / "staticfiles.json"
+    now = _static_fingerprint()
+    if manifest.is_file() and stamp.is_file() and stamp.read_text() == now:
+        return False
+    Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
+    call_command("collectstatic", interactive=False, verbosity=0, clear=True)
+    stamp.write_text(now)
+    return True
+
+
+def _static_fingerprint() -> str:
+    from django.conf import settings
+    from django.contrib.staticfiles.finders import get_finders
+
+    digest = hashlib.sha256(settings.STORAGES["staticfiles"]["BACKEND"].encode())
+    for finder in get_finders():
+        for path, storage in finder.list([]):
+            found = Path(storage.path(path)).stat()
+            digest.update(f"{path}:{found.st_size}:{found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def grant_access(*, demo: bool) -> Access:
+    """The local owner with a project and a fresh one-time sign-in link."""
+    from django.contrib.auth import get_user_model
+    from django.urls import reverse
+
+    from records.models import Project
+    from records.services.access import link_create
+    from records.services.project import project_create
+
+    user, new = get_user_model().objects.get_or_create(
+        username=OWNER, defaults={"is_superuser": True, "is_staff": True}
+    )
+    if new:
+        user.set_unusable_password()
+        user.save()
+    slug, name = ("example", "Worked example") if demo else ("default", "Default")
+    if not Project.objects.filter(slug=slug).exists():
+        project_create(slug=slug, name=name, owner=user)
+    return Access(
+        username=user.get_username(),
+        has_password=user.has_usable_password(),
+        project=slug,
+        sign_in_path=reverse("sign_in_link", args=[link_create(user=user)]),
+    )
+
+
+def read_token(project_slug: str) -> str:
+    """A new read token of the project; the one an earlier start printed stops working."""
+    from django.contrib.auth import get_user_model
+
+    from records.models import ApiToken, Project
+    from records.services.access import token_create, token_revoke
+
+    user = get_user_model().objects.get(username=OWNER)
+    project = Project.objects.get(slug=project_slug)
+    for old in ApiToken.objects.in_project(project).filter(name=_TOKEN_NAME, revoked_at=None):
+        token_revoke(token=old, user=user)
+    _, secret = token_create(
+        project=project, user=user, name=_TOKEN_NAME, lifetime=timedelta(days=30)
+    )
+    return secret
