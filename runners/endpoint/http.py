@@ -154,6 +154,9 @@ class Connection(asyncio.Protocol):
         if isinstance(event, h11.Request):
             self._body.clear()
             self._exchange = Exchange(self, event, received_s)
+            # h11 has checked that it is a number.
+            if int(self._exchange.headers.get("content-length", "0")) > MAX_BODY:
+                self._refuse(413, f"a body of at most {MAX_BODY} bytes")
         elif isinstance(event, h11.Data):
             self._body += event.data
             if len(self._body) > MAX_BODY:

@@ -31,7 +31,10 @@ _ROUTES = {
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Generation(Job):
-    """A job with the request it answers. `sse` is None when the answer is not streamed."""
+    """A job with the request it answers. `sse` is None when the answer is not streamed.
+
+    `sent` counts the tokens delivered; after a late wake-up `produced` is ahead of it.
+    """
 
     exchange: Exchange
     request: Request
@@ -39,6 +42,7 @@ class Generation(Job):
     reply_id: str
     truth: Truth
     sse: Sse | None = None
+    sent: int = 0
     last_s: float | None = None
 
 
@@ -152,12 +156,12 @@ class Service:
 
     def _send_token(self, job: Generation) -> None:
         truth = job.truth
-        first = job.produced == 1
         if job.sse is not None:
-            word = job.answer.words[job.produced - 1]
-            job.exchange.write(job.sse.token(word if first else f" {word}"))
+            word = job.answer.words[job.sent]
+            job.exchange.write(job.sse.token(f" {word}" if job.sent else word))
         now_s = self._clock.now()
-        truth.output_tokens = job.produced
+        job.sent += 1
+        truth.output_tokens = job.sent
         if job.last_s is None:
             truth.first_token_s = now_s if job.sse else None
             self._metrics.first_token(job.prompt_tokens, now_s - truth.received_s)
@@ -170,14 +174,15 @@ class Service:
             truth.token_times_s.append(now_s)
 
     def _finish(self, job: Generation) -> None:
+        # Accounts first: whoever has read the end of an answer finds it in log and metrics.
         reason, words = job.answer.finish_reason, job.answer.words
+        self._close(job, "completed", reason)
+        self._metrics.finished(job.truth, reason, job.last_s or self._clock.now())
         if job.sse is not None:
             job.exchange.close_stream(job.sse.closing(reason, len(words)))
         else:
             body = whole_reply(job.request, job.reply_id, int(time.time()), words, reason)
             job.exchange.reply(200, body, _JSON, _echo(job.exchange))
-        self._close(job, "completed", reason)
-        self._metrics.finished(job.truth, reason, job.last_s or self._clock.now())
 
     def _gone(self, job: Generation) -> None:
         self._pacer.cancel(job)
@@ -201,11 +206,11 @@ class Service:
         headers = _echo(exchange)
         if error.retry_after_s is not None:
             headers.append(("retry-after", str(error.retry_after_s)))
-        exchange.reply(error.status, error.body(), _JSON, headers)
         if exchange.method == "POST":
             truth = _truth(exchange)
             truth.status = error.status
             self._record(truth, _REFUSALS.get(error.status, "bad_request"))
+        exchange.reply(error.status, error.body(), _JSON, headers)
 
     def _record(self, truth: Truth, outcome: str) -> None:
         truth.outcome, truth.end_s = outcome, self._clock.now()

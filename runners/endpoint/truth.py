@@ -2,7 +2,8 @@
 
 JSON Lines. Each start of the server writes a header that maps CLOCK_MONOTONIC
 to UTC; then comes a line per request, refused ones included, written and
-flushed when the request is over. All `_s` are seconds on CLOCK_MONOTONIC.
+flushed before the last bytes of the answer: who has read those finds the line.
+All `_s` are seconds on CLOCK_MONOTONIC.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class Truth:
 
     `first_token_s` and `last_token_s` are the writes of a streamed answer's
     token chunks; None when it was not streamed. `prefill_done_s` is the end of
-    the engine's prefill step, `end_s` the last byte or the moment the client
-    was seen gone. `outcome`: completed, cancelled (the client left), rejected
+    the engine's prefill step; `end_s` is just before the last bytes, or the
+    moment the client was seen gone. `outcome`: completed, cancelled (the client left), rejected
     (queue full or stopping), interrupted (the server stopped), bad_request,
     not_found, unauthorized.
     """
