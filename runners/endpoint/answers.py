@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 from runners.endpoint.profile import Profile
 
+# No answer is longer, whatever is asked: it is made at once, before its first token.
+MAX_TOKENS = 131_072
 _EVIDENCE = re.compile(r"^[ \t]*\[([A-Za-z]{1,8}[-_]?\d{1,6})\][ \t]+(\S.*)$", re.MULTILINE)
 _CITATION = re.compile(r"\[[A-Za-z]{1,8}[-_]?\d{1,6}\]\S*")
 _ASKED_WORDS = re.compile(
@@ -65,6 +67,7 @@ def compose(ask: Ask, profile: Profile, seed: int, key: str) -> Answer:
     overlong = rng.random() < profile.overlong_share
     length_draw = rng.random()
     wanted, stops = _wanted_words(ask, profile, overlong, length_draw)
+    wanted = min(wanted, MAX_TOKENS)
     words = _words(ask.text, wanted, rng, cited=not uncited)
     cap = ask.max_tokens
     if cap is not None and cap < wanted:
@@ -86,7 +89,7 @@ def _wanted_words(ask: Ask, profile: Profile, overlong: bool, draw: float) -> tu
 
 
 def _words(text: str, count: int, rng: random.Random, *, cited: bool) -> list[str]:
-    lines = [(cite, _line_words(rest)) for cite, rest in _EVIDENCE.findall(text)]
+    lines = _EVIDENCE.findall(text)
     if not lines:
         start = rng.randrange(len(_FILLER))
         return [_FILLER[(start + i) % len(_FILLER)] for i in range(count)]
@@ -94,18 +97,14 @@ def _words(text: str, count: int, rng: random.Random, *, cited: bool) -> list[st
     words: list[str] = []
     for i in range(sentences):
         end = count * (i + 1) // sentences
-        cite, source = lines[i]
-        words += _sentence(source, end - len(words), f"[{cite}]" if cited else None)
+        cite, line = lines[i]
+        words += _sentence(line, end - len(words), f"[{cite}]" if cited else None)
     return words
 
 
-def _line_words(rest: str) -> list[str]:
-    """A line's words; ids inside it are left out, they would count as citations."""
-    return [word for word in rest.split() if not _CITATION.fullmatch(word)]
-
-
-def _sentence(source: list[str], count: int, citation: str | None) -> list[str]:
+def _sentence(line: str, count: int, citation: str | None) -> list[str]:
     body = count - 1 if citation else count
-    words = source[:body]
+    # Ids inside the line are left out: they would count as citations.
+    words = [word for word in line.split() if word[0] != "[" or not _CITATION.match(word)][:body]
     words += [_FILLER[i % len(_FILLER)] for i in range(body - len(words))]
     return [*words, citation] if citation else words

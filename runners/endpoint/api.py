@@ -8,10 +8,9 @@ from typing import Any
 
 import orjson
 
-from runners.endpoint.answers import Ask
+from runners.endpoint.answers import MAX_TOKENS, Ask
 
 OWNER = "impakt-reference-endpoint"
-MAX_TOKENS = 1_000_000
 
 
 class ApiError(Exception):

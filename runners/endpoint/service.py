@@ -70,10 +70,12 @@ class Service:
 
     def handle(self, exchange: Exchange) -> None:
         """Answer a request, or refuse it with OpenAI's error body."""
+        headers = exchange.headers
+        truth = Truth(headers.get("x-request-id"), headers.get("x-impakt-run"), exchange.received_s)
         try:
-            self._route(exchange)
+            self._route(exchange, truth)
         except ApiError as error:
-            self._refuse(exchange, error)
+            self._refuse(exchange, truth, error)
 
     def interrupt(self) -> None:
         """Cut every answer that is still open: the server stops."""
@@ -82,7 +84,7 @@ class Service:
             self._engine.cancel(job)
             self._close(job, "interrupted", None)
 
-    def _route(self, exchange: Exchange) -> None:
+    def _route(self, exchange: Exchange, truth: Truth) -> None:
         path, method = exchange.path, exchange.method
         wanted = _ROUTES.get(path)
         if wanted is None:
@@ -95,9 +97,9 @@ class Service:
             exchange.reply(200, self._metrics.page(), _PROMETHEUS, [])
         else:
             self._check_key(exchange)
-            self._answer(exchange)
+            self._answer(exchange, truth)
 
-    def _answer(self, exchange: Exchange) -> None:
+    def _answer(self, exchange: Exchange, truth: Truth) -> None:
         if exchange.path == "/v1/models":
             exchange.reply(200, model_list(self._profile.model, self._created), _JSON, [])
             return
@@ -105,7 +107,7 @@ class Service:
         if request.model != self._profile.model:
             text = f"The model `{request.model}` does not exist; there is `{self._profile.model}`."
             raise ApiError(404, text, code="model_not_found", param="model")
-        self._admit(exchange, request)
+        self._admit(exchange, request, truth)
 
     def _check_key(self, exchange: Exchange) -> None:
         if self._key is None:
@@ -114,8 +116,9 @@ class Service:
         if not hmac.compare_digest(given.encode(), f"Bearer {self._key}".encode()):
             raise ApiError(401, "Incorrect API key provided.", code="invalid_api_key")
 
-    def _admit(self, exchange: Exchange, request: Request) -> None:
-        job = self._generation(exchange, request)
+    def _admit(self, exchange: Exchange, request: Request, truth: Truth) -> None:
+        truth.stream, truth.prompt_tokens = request.stream, request.prompt_tokens
+        job = self._generation(exchange, request, truth)
         if self.stopping:
             raise ApiError(503, "The server is stopping.", code="stopping", kind="server_error")
         if not self._pacer.submit(job):
@@ -132,12 +135,10 @@ class Service:
             # Headers and the role-only chunk go out before any token, as OpenAI's do.
             exchange.open_stream(_echo(exchange), job.sse.opening())
 
-    def _generation(self, exchange: Exchange, request: Request) -> Generation:
+    def _generation(self, exchange: Exchange, request: Request, truth: Truth) -> Generation:
         key = answer_key(exchange.headers.get("x-request-id"), request.ask.text)
         answer = compose(request.ask, self._profile, self._seed, key)
         reply_id = ("chatcmpl-" if request.chat else "cmpl-") + uuid.uuid4().hex
-        truth = _truth(exchange)
-        truth.stream, truth.prompt_tokens = request.stream, request.prompt_tokens
         if self._profile.token_times and request.stream:
             truth.token_times_s = []
         return Generation(
@@ -202,12 +203,11 @@ class Service:
         truth.finish_reason = finish_reason
         self._record(truth, outcome)
 
-    def _refuse(self, exchange: Exchange, error: ApiError) -> None:
+    def _refuse(self, exchange: Exchange, truth: Truth, error: ApiError) -> None:
         headers = _echo(exchange)
         if error.retry_after_s is not None:
             headers.append(("retry-after", str(error.retry_after_s)))
         if exchange.method == "POST":
-            truth = _truth(exchange)
             truth.status = error.status
             self._record(truth, _REFUSALS.get(error.status, "bad_request"))
         exchange.reply(error.status, error.body(), _JSON, headers)
@@ -218,13 +218,6 @@ class Service:
             self._truth.write(truth)
         except OSError as error:
             self._fail(error)
-
-
-def _truth(exchange: Exchange) -> Truth:
-    headers = exchange.headers
-    return Truth(
-        headers.get("x-request-id"), headers.get("x-impakt-run"), received_s=exchange.received_s
-    )
 
 
 def _echo(exchange: Exchange) -> Headers:

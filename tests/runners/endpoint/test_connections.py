@@ -155,7 +155,7 @@ def test_a_full_queue_refuses_with_429_and_a_time_to_come_back() -> None:
     error = refused.json()["error"]
     assert (error["type"], error["code"]) == ("rate_limit_error", "queue_full")
     assert (truth["refused"]["status"], truth["refused"]["outcome"]) == (429, "rejected")
-    assert truth["refused"]["output_tokens"] == 0
+    assert (truth["refused"]["prompt_tokens"], truth["refused"]["output_tokens"]) == (3, 0)
     assert truth["waits"]["admitted_s"] >= truth["runs"]["end_s"] - 0.05
     rejected = 'vllm:admission_rejections_total{model_name="reference-1",'
     assert f'{rejected}reason="max_num_queued_reqs"}} 1.0' in page
