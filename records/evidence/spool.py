@@ -14,7 +14,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,8 +33,6 @@ LOCK = "lock"
 PLAN = "plan.jsonl"
 EVENTS = "events"
 OUTPUTS = "outputs"
-# States a person or a failure ended before the plan was through.
-_CUT_SHORT = ("stopped", "interrupted", "failed")
 
 
 @dataclass
@@ -109,7 +107,7 @@ def seal_locked(folder: Path, state: str | None = None, text: str | None = None)
     spool = folder / SPOOL
     spooled = read_spool(spool)
     run = _final_run(read_json(folder / RUN_FILE), spooled, state, text)
-    tables = _tables(spooled, run["window"])
+    tables = _tables(spooled)
     for name in TABLES:
         write_table(folder / f"{name}.parquet", table_of(name, tables.get(name, [])))
     if run.get("capture") != "none":
@@ -195,19 +193,10 @@ def _final_run(
         run["end"] = {"ended_s": spooled.alive_until_s, "reason": "killed", "text": said}
     if spooled.torn_lines:
         run["end"]["torn_lines"] = spooled.torn_lines
-    run["window"] = _cut_window(run["window"], run["state"], run["end"]["ended_s"])
     return run
 
 
-def _cut_window(window: Mapping[str, Any], state: str, ended_s: float | None) -> dict[str, Any]:
-    """The window as far as the run lived: rates must not count time that never was."""
-    start_s, end_s = window["start_s"], window["end_s"]
-    if state in _CUT_SHORT and end_s is not None:
-        end_s = max(start_s, min(end_s, ended_s or 0.0))
-    return {**window, "start_s": start_s, "end_s": end_s}
-
-
-def _tables(spooled: Spooled, window: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def _tables(spooled: Spooled) -> dict[str, list[dict[str, Any]]]:
     order = {row["request_id"]: i for i, row in enumerate(spooled.plan)}
     keys = sorted({*spooled.sent, *spooled.attempts}, key=lambda k: (order.get(k[0], 0), k[1]))
     attempts = [spooled.attempts.get(k) or _open_attempt(k, spooled) for k in keys]
@@ -218,13 +207,9 @@ def _tables(spooled: Spooled, window: Mapping[str, Any]) -> dict[str, list[dict[
     for planned in spooled.plan:
         request = _request_row(planned, tries.get(planned["request_id"], []), spooled)
         if request is not None:
-            requests.append({**request, "in_window": _in_window(request["intended_s"], window)})
+            requests.append(request)
     chunks = [spooled.chunks[k] for k in keys if k in spooled.chunks]
     return {**spooled.others, "requests": requests, "attempts": attempts, "chunks": chunks}
-
-
-def _in_window(intended_s: float, window: Mapping[str, Any]) -> bool:
-    return bool(window["start_s"] <= intended_s <= window["end_s"])
 
 
 def _open_attempt(key: tuple[str, int], spooled: Spooled) -> dict[str, Any]:
@@ -255,7 +240,8 @@ def _request_row(
             **planned, **{k: last.get(k) for k in COUNTED},
             "outcome": last["outcome"], "attempts": len(tries), "fallback": False,
         }  # fmt: skip
-    alive = spooled.alive_until_s
+    # A run that ended itself says until when arrivals were due; ticks went on after that.
+    alive = spooled.alive_until_s if spooled.end is None else spooled.end.get("ended_s")
     if alive is None or planned["intended_s"] > alive:
         return None
     return {

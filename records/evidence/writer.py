@@ -100,7 +100,7 @@ class SpoolWriter:
         """Starts an evidence folder: what is known beforehand, a first manifest, a spool.
 
         `plan` has a row per request with request_id, workflow_id, class, case,
-        session, turn, intended_s, deadline_s. BadInput when `folder` holds
+        session, turn, intended_s, deadline_s, in_window. BadInput when `folder` holds
         something already, StorageFailed when the disk refuses.
         """
         claim_empty(folder)

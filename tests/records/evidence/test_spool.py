@@ -24,7 +24,8 @@ RUN = {
 def plan(*times):
     return [
         {"request_id": f"q{i}", "workflow_id": f"q{i}", "class": "default", "case": None,
-         "session": None, "turn": None, "intended_s": t, "deadline_s": None}
+         "session": None, "turn": None, "intended_s": t, "deadline_s": None,
+         "in_window": t >= 1.0}
         for i, t in enumerate(times)
     ]  # fmt: skip
 
@@ -57,7 +58,6 @@ def test_a_run_that_ends_itself_is_sealed_as_what_it_said(tmp_path):
     folder = EvidenceFolder.open(tmp_path / "f")
     assert folder.run["state"] == "completed"
     assert folder.run["clock"] == {"started_at": "then"}
-    # q0 arrives at 0.0, before the window opens at 1.0
     assert folder.table("requests")["in_window"].tolist() == [False, True]
     assert list(folder.table("chunks")["first_us"]) == [1, 1]
     assert [o["text"] for o in folder.outputs()] == ["hi", "hi"]
@@ -81,7 +81,7 @@ def test_an_abandoned_run_is_interrupted_up_to_its_last_sign_of_life(tmp_path):
     assert attempts["end_s"].tolist() == [0.5, 2.6, 2.6]
     assert folder.run["state"] == "interrupted"
     assert folder.run["end"]["reason"] == "killed"
-    assert folder.run["window"]["end_s"] == 2.6
+    assert folder.run["end"]["ended_s"] == 2.6
     assert verify_folder(folder.path) == []
 
 

@@ -1,0 +1,182 @@
+"""The httpx transport: one attempt over HTTP, and where foreign errors become ours.
+
+Nothing from the environment is used (no proxies, no netrc), no redirect is
+followed, TLS is verified. A body is never decoded before its bytes have a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any
+
+import httpx
+
+from runners.load.answer import BadEvent
+from runners.load.attempt import Attempt, Broken
+from runners.load.body import PATHS, BodyReader
+from runners.load.plan import LoadPlan
+
+# Below the 5 s after which common servers close an idle connection.
+_KEEP_IDLE_S = 4.0
+_MAX_ERROR_BODY = 64 << 10
+# How long the tail of a finished stream may take, for the connection's reuse.
+_TAIL_S = 1.0
+# A connection that was closed under us while idle says so at once.
+_STALE_S = 0.25
+_MAX_RESENDS = 3
+
+
+class HttpxClient:
+    """Sends attempts to one endpoint. `now` gives seconds from run start."""
+
+    def __init__(self, plan: LoadPlan, now: Callable[[], float]) -> None:
+        self._plan, self.now = plan, now
+        headers = {"User-Agent": "impakt", "Accept-Encoding": "identity"}
+        if plan.api_key is not None:
+            headers["Authorization"] = f"Bearer {plan.api_key.reveal()}"
+        self._client = httpx.AsyncClient(
+            headers=headers,
+            timeout=None,  # noqa: S113  # every attempt has its own deadline, set around it
+            trust_env=False,
+            follow_redirects=False,
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=None, keepalive_expiry=_KEEP_IDLE_S
+            ),
+        )
+        self._url = httpx.URL(plan.url.rstrip("/") if "?" not in plan.url else plan.url)
+
+    def _at(self, path: str) -> httpx.URL:
+        return self._url.copy_with(path=self._url.path.rstrip("/") + path)
+
+    async def get_models(self, timeout_s: float) -> tuple[int, bytes]:
+        """Status and body of GET /models; Broken when no answer came."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                response = await self._client.get(self._at("/models"))
+        except TimeoutError:
+            raise Broken("timeout", f"no answer within {timeout_s:g} s") from None
+        except httpx.HTTPError as error:
+            raise broken(error) from error
+        return response.status_code, response.content
+
+    async def send(self, attempt: Attempt, body: bytes, headers: Mapping[str, str]) -> None:
+        """Sends one attempt and reads its answer to the end, filling in `attempt`.
+
+        Broken for every failure of the transport. May be cancelled at any time.
+        """
+        for _ in range(_MAX_RESENDS):
+            try:
+                await self._send_once(attempt, body, headers)
+                return
+            except Broken as error:
+                if not self._was_stale(attempt, error):
+                    raise
+            attempt.connection = "resent"
+        await self._send_once(attempt, body, headers)
+
+    def _was_stale(self, attempt: Attempt, error: Broken) -> bool:
+        """Whether an idle connection had been closed before the server read the request."""
+        quick = attempt.sent_s is not None and self.now() - attempt.sent_s < _STALE_S
+        unanswered = attempt.first_byte_s is None and error.kind == "connection_reset"
+        return quick and unanswered and attempt.connection in ("reused", "resent")
+
+    async def _send_once(self, attempt: Attempt, body: bytes, headers: Mapping[str, str]) -> None:
+        async def on_trace(event: str, _info: Mapping[str, Any]) -> None:
+            if event.startswith("connection.connect_") and event.endswith(".started"):
+                attempt.connection = attempt.connection or "new"
+            elif event == "http11.send_request_headers.started":
+                attempt.connection = attempt.connection or "reused"
+
+        request = self._client.build_request(
+            "POST",
+            self._at(PATHS[self._plan.api]),
+            content=body,
+            headers={"Content-Type": "application/json", **headers},
+            extensions={"trace": on_trace},
+        )
+        try:
+            response = await self._client.send(request, stream=True)
+            try:
+                await self._read(response, attempt)
+            finally:
+                await response.aclose()
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise broken(error) from error
+        except BadEvent as error:
+            raise Broken("bad_response", str(error)) from error
+
+    async def _read(self, response: httpx.Response, attempt: Attempt) -> None:
+        attempt.first_byte_s = self.now()
+        attempt.http_status = response.status_code
+        stream = response.aiter_bytes()
+        if not response.is_success:
+            attempt.error_text = await _error_text(stream)
+            return
+        reader = BodyReader(attempt.answer)
+        async for data in stream:
+            reader.feed(data, self.now())
+            if attempt.answer.done or attempt.answer.error is not None:
+                attempt.end_s = self.now()
+                await _drain(stream)
+                return
+        attempt.end_s = self.now()
+        reader.end(attempt.end_s)
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        await self._client.aclose()
+
+
+async def _error_text(stream: AsyncIterator[bytes]) -> str:
+    body = b""
+    async for data in stream:
+        body += data
+        if len(body) >= _MAX_ERROR_BODY:
+            break
+    return " ".join(body[:500].decode("utf-8", "replace").split())
+
+
+async def _drain(stream: AsyncIterator[bytes]) -> None:
+    """Reads the tail after [DONE], so that the connection can be used again."""
+    try:
+        async with asyncio.timeout(_TAIL_S):
+            async for _ in stream:
+                pass
+    except (TimeoutError, httpx.HTTPError, httpx.StreamError):
+        return
+
+
+def broken(error: Exception) -> Broken:
+    """What a foreign error is in our words."""
+    causes = list(_causes(error))
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return Broken("dns", f"the host name is not known ({causes[-1]})")
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return Broken("tls", text)
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return Broken("connect", f"no connection ({causes[-1]})")
+    if isinstance(error, httpx.NetworkError):
+        return Broken("connection_reset", text)
+    if isinstance(error, httpx.RemoteProtocolError):
+        return Broken(_protocol_kind(str(error)), text)
+    return Broken("bad_response", text)
+
+
+def _protocol_kind(text: str) -> str:
+    if "without sending complete" in text:
+        return "truncated"
+    return "connection_reset" if "disconnected" in text else "bad_response"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        if isinstance(seen, BaseExceptionGroup):
+            seen = seen.exceptions[0]
+        else:
+            seen = seen.__cause__ or seen.__context__

@@ -1,0 +1,159 @@
+"""What a load run is asked to do, and what it answers with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from records.errors import BadInput, ImpaktError
+from records.evidence.workload import default_workload
+from records.traces.reading import Trace
+from records.traces.schema import TraceRequest
+
+Api = Literal["chat", "completions"]
+APIS = ("chat", "completions")
+CAPTURES = ("none", "hashes", "full")
+TIMEOUT_S = 600.0
+# Above this p99 schedule lag a run is invalid; CONTRACT "Record".
+LAG_LIMIT_S = 0.010
+
+
+class Secret:
+    """A credential that no repr, log or dump shows; `reveal` is the only way to it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The credential itself, for the request header."""
+        return self._value
+
+    def hide_in(self, text: str) -> str:
+        """`text` with every occurrence of the credential struck out."""
+        return text.replace(self._value, "***") if self._value else text
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a Secret is never pickled")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadPlan:
+    """One replay of one trace on one endpoint.
+
+    Seconds throughout. `window_s` None measures through the last arrival;
+    otherwise nothing that arrives after the window is sent. `drain_s` None
+    waits for every open request, which its own timeout ends.
+    """
+
+    url: str
+    model: str
+    trace: Trace
+    run_id: str
+    workload: Mapping[str, Any] = field(default_factory=default_workload)
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    api: Api = "chat"
+    max_concurrency: int | None = None
+    timeout_s: float = TIMEOUT_S
+    warmup_s: float = 0.0
+    window_s: float | None = None
+    drain_s: float | None = None
+    cache_state: Literal["warm", "cold"] | None = None
+    capture: Literal["none", "hashes", "full"] = "full"
+    transport: str = "httpx"
+    api_key: Secret | None = None
+    owner: str | None = None
+    replicate: int | None = None
+    lag_limit_s: float = LAG_LIMIT_S
+    # The web application stops runs through `should_stop`; a terminal through signals.
+    handle_signals: bool = True
+
+    def check(self) -> None:
+        """BadInput for a plan that cannot be run, before anything is written or sent."""
+        for name, allowed in (("api", APIS), ("capture", CAPTURES)):
+            if getattr(self, name) not in allowed:
+                raise BadInput(f"{name}: one of {', '.join(allowed)}")
+        if not self.trace.requests:
+            raise BadInput("trace: at least one request")
+        if self.max_concurrency is not None and self.max_concurrency < 1:
+            raise BadInput("max concurrency: at least 1")
+        for name, above_zero in (
+            ("timeout_s", True), ("window_s", True), ("warmup_s", False), ("drain_s", False),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None and not _seconds(value, above_zero):
+                wanted = "above 0" if above_zero else "0 or more"
+                raise BadInput(f"{name}: seconds, {wanted}, not {value}")
+        if not self.requests():
+            raise BadInput(f"warm-up and window: no request arrives before {self.end_s:g} s")
+
+    @property
+    def start_s(self) -> float:
+        """Where the measurement window opens, from run start."""
+        return self.warmup_s
+
+    @property
+    def end_s(self) -> float:
+        """Where the measurement window closes."""
+        if self.window_s is not None:
+            return self.warmup_s + self.window_s
+        return max(self.warmup_s, self.trace.requests[-1].at_s)
+
+    def in_window(self, intended_s: float) -> bool:
+        """Half open when the window has a length, through the last arrival when it has none."""
+        if self.window_s is None:
+            return intended_s >= self.start_s
+        return self.start_s <= intended_s < self.end_s
+
+    def requests(self) -> list[TraceRequest]:
+        """The requests that will be sent, in order of arrival."""
+        if self.window_s is None:
+            return self.trace.requests
+        return [r for r in self.trace.requests if r.at_s < self.end_s]
+
+    def timeout_of(self, request: TraceRequest) -> float:
+        """Seconds an attempt may take from its send: the trace's word, its class's, the plan's."""
+        if request.timeout_s is not None:
+            return request.timeout_s
+        classes = self.workload.get("classes") or {}
+        stated = (classes.get(request.service_class) or {}).get("timeout_s")
+        return self.timeout_s if stated is None else float(stated)
+
+
+def _seconds(value: float, above_zero: bool) -> bool:
+    return math.isfinite(value) and (value > 0 if above_zero else value >= 0)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How a run stands, about twice a second."""
+
+    elapsed_s: float
+    planned_s: float
+    due: int
+    planned: int
+    sent: int
+    in_flight: int
+    outcomes: Mapping[str, int]
+    lag_p99_s: float | None
+
+
+@dataclass(frozen=True)
+class LoadOutcome:
+    """How a run ended. `error` is what a person must hear of, with its exit code; often None."""
+
+    folder: Path
+    state: Literal["completed", "stopped", "interrupted", "failed"]
+    outcomes: Mapping[str, int]
+    error: ImpaktError | None = None
+
+
+OnProgress = Callable[[Progress], None]
+ShouldStop = Callable[[], bool]

@@ -1,0 +1,301 @@
+"""A load run from plan to sealed evidence; the one way in for terminal and web application."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import resource
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+import uvloop
+
+from records.errors import BadInput, ImpaktError, OtherSideFailed, StorageFailed, WrongKey
+from records.evidence.writer import SpoolWriter
+from runners.load.client import HttpxClient
+from runners.load.describe import now_text, planned_rows, public_url, run_notes, run_of
+from runners.load.monitor import Monitor
+from runners.load.plan import LoadOutcome, LoadPlan, OnProgress, Progress, ShouldStop
+from runners.load.preflight import look
+from runners.load.replay import Replay
+
+log = logging.getLogger(__name__)
+
+# A line per way of sending; CONTRACT `--transport`.
+TRANSPORTS = {"httpx": HttpxClient}
+# Between the end of preparations and the first possible arrival.
+_LEAD_S = 0.1
+_PREPARE_S = 2.0
+_PROGRESS_S = 0.5
+_FILES = 65_536
+State = Literal["completed", "stopped", "interrupted", "failed"]
+
+
+@dataclass(frozen=True)
+class _End:
+    """How the replay ended, as run.json will say it."""
+
+    state: State
+    reason: str
+    text: str | None = None
+    ended_s: float | None = None
+    error: ImpaktError | None = None
+
+
+def run_load(
+    plan: LoadPlan,
+    folder: Path,
+    on_progress: OnProgress | None = None,
+    should_stop: ShouldStop | None = None,
+) -> LoadOutcome:
+    """Replays a trace and leaves a sealed evidence folder, however the run ends.
+
+    `on_progress` and `should_stop` are called about twice a second, always from
+    the same thread of their own, so they may wait. An unreachable endpoint or a
+    refused key is a failed run with its folder, told in `error`; so is a disk
+    that refuses. BadInput before anything is written when the plan is wrong or
+    `folder` holds something.
+    """
+    plan.check()
+    if plan.transport not in TRANSPORTS:
+        raise BadInput(f"transport: one of {', '.join(TRANSPORTS)}")
+    run = run_of(plan)
+    lines = (orjson.dumps(line).decode() for line in plan.trace.lines())
+    writer = SpoolWriter.create(folder, run, plan.workload, lines, planned_rows(plan))
+    load = _Load(plan, writer, on_progress, should_stop)
+    try:
+        _raise_file_limit()
+        with _signals_restored(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            end = runner.run(load.run())
+    except BaseException as error:
+        # A fault of ours: the evidence so far is kept, the fault is not hidden.
+        with contextlib.suppress(StorageFailed):
+            writer.close("failed", "internal_error", type(error).__name__, load.elapsed())
+        raise
+    return _closed(load, writer, end, folder)
+
+
+def _closed(load: _Load, writer: SpoolWriter, end: _End, folder: Path) -> LoadOutcome:
+    outcomes = dict(load.outcomes)
+    try:
+        writer.close(end.state, end.reason, end.text, end.ended_s)
+    except StorageFailed as error:
+        return LoadOutcome(folder, "interrupted", outcomes, error)
+    return LoadOutcome(folder, end.state, outcomes, end.error)
+
+
+class _Load:
+    """One run on its event loop."""
+
+    def __init__(
+        self,
+        plan: LoadPlan,
+        writer: SpoolWriter,
+        on_progress: OnProgress | None,
+        should_stop: ShouldStop | None,
+    ) -> None:
+        self._plan, self._writer = plan, writer
+        self._on_progress, self._should_stop = on_progress, should_stop
+        self._t0: float | None = None
+        self._replay: Replay | None = None
+        self._monitor = Monitor(plan.lag_limit_s)
+        self._stop = asyncio.Event()
+        self._ending: _End | None = None
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """Requests so far by outcome."""
+        return {} if self._replay is None else dict(self._replay.outcomes)
+
+    def now(self) -> float:
+        """Seconds from run start; below 0 before it."""
+        return time.monotonic() - (self._t0 or 0.0)
+
+    def elapsed(self) -> float | None:
+        """The same, None when the run never started."""
+        return None if self._t0 is None else max(0.0, self.now())
+
+    async def run(self) -> _End:
+        self._listen_to_signals()
+        client = TRANSPORTS[self._plan.transport](self._plan, self.now)
+        try:
+            found = await self._look(client)
+            if found is not None:
+                return found
+            return await self._measure(client)
+        finally:
+            await client.close()
+
+    async def _look(self, client: HttpxClient) -> _End | None:
+        """The end of a run that cannot start, else None."""
+        url = public_url(self._plan.url)
+        looking = asyncio.create_task(look(client, url, self._plan.model))
+        ending = await self._unless_stopped(looking)
+        if ending is not None:
+            return ending
+        try:
+            found = looking.result()
+        except OtherSideFailed as error:
+            reason = "wrong_key" if isinstance(error, WrongKey) else "endpoint_unreachable"
+            return _End("failed", reason, str(error), None, error)
+        notes = [*run_notes(self._plan), *found.notes]
+        self._writer.update_run(simulated=found.simulated, notes=notes)
+        return None
+
+    async def _measure(self, client: HttpxClient) -> _End:
+        replay = Replay(self._plan, client, self._writer, self._monitor)
+        self._replay = replay
+        replay.on_trouble = self._look_into_trouble
+        prepared_by = time.monotonic() + _PREPARE_S
+        while time.monotonic() < prepared_by and replay.prepare():
+            pass
+        self._begin()
+        with self._progress_thread() as thread:
+            reporting = asyncio.create_task(self._report(thread))
+            try:
+                end = await self._replay_until_end(replay)
+            finally:
+                reporting.cancel()
+                await asyncio.gather(reporting, return_exceptions=True)
+        self._writer.update_run(generator=self._monitor.stop(), errors=replay.errors)
+        if replay.crash is not None:
+            raise replay.crash
+        return end
+
+    def _begin(self) -> None:
+        self._monitor.start()
+        lead_s = _LEAD_S
+        self._t0 = time.monotonic() + lead_s
+        clock = {"started_at": now_text(), "monotonic_s": self._t0, "lead_s": lead_s}
+        self._writer.update_run(clock=clock)
+        self._writer.start(self.now)
+
+    async def _replay_until_end(self, replay: Replay) -> _End:
+        dispatching = asyncio.create_task(replay.dispatch())
+        ending = await self._unless_stopped(dispatching)
+        if ending is None:
+            dispatching.result()
+            finishing = asyncio.create_task(replay.finish(self._drain_left_s()))
+            ending = await self._unless_stopped(finishing)
+        if ending is None:
+            await replay.cut("censored")
+            return _End("completed", "end_of_trace", None, self.elapsed())
+        ended_s = self.elapsed()
+        await replay.cut("interrupted")
+        return replace(ending, ended_s=ended_s)
+
+    async def _unless_stopped(self, work: asyncio.Task[Any]) -> _End | None:
+        """Waits for `work`; when the run is stopped first, cancels it and gives the end."""
+        stopping = asyncio.create_task(self._stop.wait())
+        await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if self._ending is not None:
+            work.cancel()
+        return self._ending
+
+    def _drain_left_s(self) -> float | None:
+        """What is left of the drain, which begins at the last arrival or the window's end."""
+        drain_s = self._plan.drain_s
+        if drain_s is None:
+            return None
+        return max(0.0, max(self._plan.end_s, self._last_arrival()) + drain_s - self.now())
+
+    def _last_arrival(self) -> float:
+        assert self._replay is not None
+        return self._replay.requests[-1].at_s
+
+    def _end_as(self, state: State, reason: str, text: str | None, error: Any = None) -> None:
+        if self._ending is None:
+            self._ending = _End(state, reason, text, None, error)
+            self._stop.set()
+
+    def _look_into_trouble(self) -> None:
+        replay = self._replay
+        if replay is None:
+            return
+        if replay.crash is not None:
+            self._end_as("failed", "internal_error", type(replay.crash).__name__)
+        elif replay.key_refused:
+            text = f"{public_url(self._plan.url)}: the endpoint refused the API key"
+            self._end_as("failed", "wrong_key", text, WrongKey(text))
+
+    def _listen_to_signals(self) -> None:
+        if not self._plan.handle_signals or not _in_main_thread():
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            name = signal.Signals(number).name
+            loop.add_signal_handler(number, self._end_as, "interrupted", "signal", f"by {name}")
+
+    @contextlib.contextmanager
+    def _progress_thread(self) -> Iterator[ThreadPoolExecutor]:
+        with ThreadPoolExecutor(1, "progress") as thread:
+            yield thread
+
+    async def _report(self, thread: ThreadPoolExecutor) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            if self._writer.failed is not None:
+                self._end_as("interrupted", "storage_failed", str(self._writer.failed))
+            stop = await loop.run_in_executor(thread, self._tell, self._progress())
+            if stop:
+                self._end_as("stopped", "stopped", "stopped by a person")
+            await asyncio.sleep(_PROGRESS_S)
+
+    def _tell(self, progress: Progress) -> bool:
+        """Runs in the progress thread; a reader's fault must not end a measurement."""
+        try:
+            if self._on_progress is not None:
+                self._on_progress(progress)
+            return self._should_stop is not None and self._should_stop()
+        except Exception:
+            log.exception("telling the progress of run %s failed", self._plan.run_id)
+            return False
+
+    def _progress(self) -> Progress:
+        replay = self._replay
+        assert replay is not None
+        return Progress(
+            elapsed_s=max(0.0, self.now()),
+            planned_s=max(self._plan.end_s, self._last_arrival()),
+            due=replay.due,
+            planned=len(replay.requests),
+            sent=replay.sent,
+            in_flight=replay.in_flight,
+            outcomes=dict(replay.outcomes),
+            lag_p99_s=self._monitor.lag_p99_s,
+        )
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+@contextlib.contextmanager
+def _signals_restored() -> Iterator[None]:
+    """Gives back the signal handlers that were there (a worker's own, say)."""
+    if not _in_main_thread():
+        yield
+        return
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _raise_file_limit() -> None:
+    """Every request in flight is an open file; the usual soft limit is 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
