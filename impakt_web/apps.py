@@ -7,6 +7,5 @@ class ImpaktWebConfig(AppConfig):
     name = "impakt_web"
 
     def ready(self) -> None:
-        # Makes our Celery application the current one, so that services can send
-        # tasks by name from any process that runs Django.
-        from impakt_web import celery  # noqa: F401 - imported for its effect
+        # Services send tasks through Celery's current application: this makes it ours.
+        from impakt_web import celery, checks  # noqa: F401 - imported for what they register

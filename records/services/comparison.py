@@ -1,0 +1,119 @@
+"""Comparisons: baseline runs against candidate runs, filled once every run has a record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from records.errors import BadInput, FieldError
+from records.evidence.canonical import sha256_of
+from records.models import Comparison, MeasurementRecord, Project, Run, Workload
+from records.models.choices import Verdict
+from records.services import audit
+from records.services.numbers import next_number
+from records.services.permissions import require
+
+
+def comparison_create(
+    *,
+    project: Project,
+    user,
+    title: str,
+    baselines: Sequence[Run],
+    candidates: Sequence[Run],
+    workload: Workload | None,
+) -> Comparison:
+    """A comparison of runs; its document is there once every run has a record.
+
+    BadInput when a side is empty, a run stands on both or is of another project.
+    """
+    require(user, project, "compare")
+    comparison = created(project, user, title, baselines, candidates, workload)
+    comparison_refresh(comparison=comparison)
+    return comparison
+
+
+def created(
+    project: Project, user, title: str, baselines, candidates, workload: Workload | None
+) -> Comparison:
+    if not baselines or not candidates:
+        raise BadInput("A comparison needs at least one baseline run and one candidate run")
+    if {r.pk for r in baselines} & {r.pk for r in candidates}:
+        raise BadInput("A run cannot be both baseline and candidate")
+    for field, runs in (("baselines", baselines), ("candidates", candidates)):
+        if any(run.project_id != project.pk for run in runs):
+            raise FieldError("comparison", field, "runs of the same project")
+    if workload is not None and workload.project_id != project.pk:
+        raise FieldError("comparison", "workload", "one of the same project")
+    with transaction.atomic():
+        made = Comparison.objects.create(
+            project=project, number=next_number(project, "comparison"), title=title[:200],
+            workload=workload, created_by=user,
+        )  # fmt: skip
+        made.baselines.set(baselines)
+        made.candidates.set(candidates)
+        audit.record(
+            project=project, actor=user, action="comparison.create", target=made,
+            after={
+                "baselines": [r.number for r in baselines],
+                "candidates": [r.number for r in candidates],
+            },
+        )  # fmt: skip
+    return made
+
+
+def comparison_refresh(*, comparison: Comparison) -> Comparison:
+    """Computes the document anew; left as it is while a run has no record yet."""
+    baselines = _records(comparison.baselines.order_by("number"))
+    candidates = _records(comparison.candidates.order_by("number"))
+    if baselines is None or candidates is None:
+        return comparison
+    document = _compared(comparison, baselines, candidates)
+    sha256 = sha256_of(document)
+    if sha256 == comparison.sha256:
+        return comparison
+    with transaction.atomic():
+        before = comparison.sha256
+        comparison.document, comparison.sha256 = document, sha256
+        comparison.verdict = _verdict(document)
+        comparison.save(update_fields=["document", "sha256", "verdict"])
+        audit.record(
+            project=comparison.project, actor_name="worker", action="comparison.refresh",
+            target=comparison, before={"sha256": before}, after={"sha256": sha256},
+        )  # fmt: skip
+    return comparison
+
+
+def _records(runs) -> list[dict[str, Any]] | None:
+    documents = []
+    for run in runs:
+        record = MeasurementRecord.objects.filter(run=run).first()
+        if record is None:
+            return None
+        documents.append(record.document)
+    return documents
+
+
+def _compared(
+    comparison: Comparison, baselines: list[dict[str, Any]], candidates: list[dict[str, Any]]
+) -> dict[str, Any]:
+    from records.analysis.comparison import compare
+
+    return compare(baselines, candidates)
+
+
+def _verdict(document: dict[str, Any]) -> str:
+    verdict = document.get("verdict")
+    if isinstance(verdict, dict):
+        verdict = verdict.get("verdict")
+    return verdict if verdict in Verdict.values else ""
+
+
+def refresh_for_run(*, run: Run) -> None:
+    """Computes every comparison anew that this run is part of."""
+    part_of = Q(baselines=run) | Q(candidates=run)
+    for comparison in Comparison.objects.filter(part_of, project=run.project).distinct():
+        comparison_refresh(comparison=comparison)

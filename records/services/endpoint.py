@@ -1,0 +1,134 @@
+"""Endpoints: the only hosts that load is ever sent to."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.db import IntegrityError, transaction
+
+from records.errors import Conflict, FieldError
+from records.models import Configuration, Endpoint, Project
+from records.models.choices import Api
+from records.services import audit
+from records.services.documents import named
+from records.services.permissions import require
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def endpoint_register(
+    *,
+    project: Project,
+    user,
+    name: str,
+    url: str,
+    api: str,
+    model: str,
+    configuration: Configuration | None = None,
+    api_key_env: str = "",
+    metrics_url: str = "",
+    max_rate_per_s: float | None = None,
+    max_concurrency: int | None = None,
+    simulated: bool = False,
+    reference_profile: str = "",
+) -> Endpoint:
+    """A place where load may be sent, up to its limits.
+
+    FieldError names the field that is wrong, Conflict a name that is taken. The
+    key itself is never given: `api_key_env` names the variable that holds it in
+    the worker's environment.
+    """
+    require(user, project, "launch")
+    fields: dict[str, Any] = {
+        "url": check_url(url, "url"),
+        "metrics_url": check_url(metrics_url, "metrics_url") if metrics_url else "",
+        "api": _one_of(api, Api.values, "api"),
+        "model": named(model, "model", "endpoint", FieldError, longest=200),
+        "api_key_env": _variable(api_key_env),
+        "max_rate_per_s": _limit(max_rate_per_s, "max_rate_per_s"),
+        "max_concurrency": _limit(max_concurrency, "max_concurrency"),
+        "configuration": _own(configuration, project),
+        "simulated": simulated,
+        "reference_profile": reference_profile,
+    }
+    name = named(name, "name", "endpoint", FieldError)
+    try:
+        with transaction.atomic():
+            endpoint = Endpoint.objects.create(
+                project=project, name=name, created_by=user, **fields
+            )
+            audit.record(
+                project=project, actor=user, action="endpoint.register", target=endpoint,
+                after={"url": endpoint.url, "model": endpoint.model, "api": endpoint.api},
+            )  # fmt: skip
+    except IntegrityError as error:
+        raise Conflict(f"An endpoint {name!r} exists already in {project}") from error
+    return endpoint
+
+
+def endpoint_move(*, endpoint: Endpoint, url: str, actor_name: str) -> Endpoint:
+    """The endpoint answers at another address now (the bundled one gets a port at each start)."""
+    url = check_url(url, "url")
+    before = endpoint.url
+    if before == url:
+        return endpoint
+    with transaction.atomic():
+        endpoint.url = url
+        endpoint.save(update_fields=["url"])
+        audit.record(
+            project=endpoint.project, actor_name=actor_name, action="endpoint.move",
+            target=endpoint, before={"url": before}, after={"url": url},
+        )  # fmt: skip
+    return endpoint
+
+
+def check_url(url: Any, field: str) -> str:
+    """An http or https address with a host and without credentials, query or fragment."""
+    text = url.strip() if isinstance(url, str) else ""
+    try:
+        parts = urlsplit(text)
+        # Reading the port is what makes urllib look at it.
+        port_is_fine = parts.port != 0
+    except ValueError:
+        raise FieldError("endpoint", field, "a valid address") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
+        raise FieldError("endpoint", field, "an http:// or https:// address with a host")
+    if "@" in parts.netloc:
+        # The address itself is kept out of the message: it holds the secret.
+        raise FieldError("endpoint", field, "no user or password in it; name api_key_env instead")
+    if parts.query or parts.fragment:
+        raise FieldError("endpoint", field, "an address without ? and #")
+    if not text.isprintable() or " " in text or len(text) > 500:
+        raise FieldError("endpoint", field, "at most 500 printable characters without spaces")
+    return text.rstrip("/")
+
+
+def _variable(name: str) -> str:
+    if name and not _VARIABLE.fullmatch(name):
+        # Not quoted: someone may have pasted the key itself.
+        raise FieldError("endpoint", "api_key_env", "the name of an environment variable")
+    return name
+
+
+def _one_of(value: str, known: list[str], field: str) -> str:
+    if value not in known:
+        raise FieldError("endpoint", field, f"one of {', '.join(known)}")
+    return value
+
+
+def _limit(value: Any, field: str) -> Any:
+    if value is None:
+        return None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value <= 0:
+        raise FieldError("endpoint", field, "a number above 0, or nothing for no limit")
+    return value
+
+
+def _own(configuration: Configuration | None, project: Project) -> Configuration | None:
+    if configuration is not None and configuration.project_id != project.pk:
+        raise FieldError("endpoint", "configuration", "a configuration of the same project")
+    return configuration
