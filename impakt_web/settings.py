@@ -173,6 +173,12 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    # Two fields of one name with different choices: drf-spectacular would number them.
+    "ENUM_NAME_OVERRIDES": {
+        "RunKind": "records.models.choices.RunKind.choices",
+        "AlertKind": "records.models.choices.AlertKind.choices",
+        "Verdict": "records.models.choices.Verdict.choices",
+    },
 }
 
 LOGGING = {

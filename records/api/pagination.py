@@ -1,5 +1,9 @@
 """Lists come in pages by cursor, so that page 1,000 costs what page 1 costs."""
 
+from __future__ import annotations
+
+from django.core.exceptions import ValidationError as BadValue
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import CursorPagination
 
 
@@ -8,4 +12,21 @@ class Cursor(CursorPagination):
 
     ordering = "-pk"
     page_size_query_param = "page_size"
+    page_size_query_description = "Rows per page, 1 to 200."
+    cursor_query_description = "From `next` or `previous` of another page."
     max_page_size = 200
+    # DRF stops at 1,000 rows of one sort value, and would give that page for ever.
+    offset_cutoff = None
+
+    def paginate_queryset(self, queryset, request, view=None):
+        try:
+            return super().paginate_queryset(queryset, request, view)
+        except (ValueError, BadValue) as error:
+            # A cursor made up or kept from another ordering: its position has another type.
+            raise NotFound(self.invalid_cursor_message) from error
+
+    def get_page_size(self, request) -> int:
+        given = request.query_params.get(self.page_size_query_param)
+        if given is not None and not (given.isascii() and given.isdigit() and int(given) > 0):
+            raise ValidationError({self.page_size_query_param: "A whole number from 1 is needed"})
+        return super().get_page_size(request)

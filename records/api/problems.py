@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from http import HTTPStatus
 from typing import Any
 
@@ -11,7 +12,18 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
-from records.errors import BadInput, Conflict, FieldError, ImpaktError, NotPermitted
+from records.errors import (
+    BadInput,
+    Conflict,
+    EvidenceDiffers,
+    FieldError,
+    ImpaktError,
+    NotPermitted,
+    OtherSideFailed,
+    StorageFailed,
+)
+
+log = logging.getLogger(__name__)
 
 
 def handler(error: Exception, context: dict[str, Any]) -> Response | None:
@@ -38,13 +50,27 @@ def problem(
     return Response(body, status=status, headers=headers, content_type="application/problem+json")
 
 
+# error -> status, and what to say where its own words are for the server's operator only
+# (they may name a path of this machine).
+_STATUS: tuple[tuple[type[ImpaktError], int, str | None], ...] = (
+    (Conflict, 409, None),
+    (NotPermitted, 403, None),
+    (BadInput, 400, None),
+    (EvidenceDiffers, 500, "The stored bytes are not what their SHA-256 says; not handed out"),
+    (StorageFailed, 503, "The server's storage did not do its part; see its log"),
+    (OtherSideFailed, 503, None),
+)
+
+
 def _ours(error: ImpaktError) -> Response:
-    status = 409 if isinstance(error, Conflict) else 403 if isinstance(error, NotPermitted) else 400
+    found = (entry for entry in _STATUS if isinstance(error, entry[0]))
+    _, status, said = next(found, (ImpaktError, 422, None))
+    if said is not None:
+        log.error("%s", error)
+    fields = None
     if isinstance(error, FieldError) and error.field:
-        return problem(status, str(error), [{"field": error.field, "detail": error.expected}])
-    if not isinstance(error, BadInput | Conflict | NotPermitted):
-        status = 422
-    return problem(status, str(error))
+        fields = [{"field": error.field, "detail": error.expected}]
+    return problem(status, said or str(error), fields)
 
 
 def _detail(error: Exception, data: Any, fields: list[dict[str, str]]) -> str:
