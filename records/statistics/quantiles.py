@@ -8,7 +8,9 @@ independent requests (docs/methods/intervals.md).
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +37,7 @@ def quantile(values: Numbers, p: float) -> float | None:
     return float(np.quantile(array, p, method="linear"))
 
 
+@lru_cache(maxsize=4096)
 def quantile_ranks(n: int, p: float, confidence: float = 0.95) -> tuple[int | None, int | None]:
     """Which sorted values (1-based ranks l, u) enclose the true quantile `p`.
 
@@ -47,13 +50,10 @@ def quantile_ranks(n: int, p: float, confidence: float = 0.95) -> tuple[int | No
     tail = (1.0 - confidence) / 2.0
     if n <= 0:
         return None, None
-    # cdf[j] = P(Bin <= j); survival[j] = P(Bin >= j + 1), each computed in its
-    # own tail so that neither loses digits to 1 - x.
-    counts = np.arange(n)
-    cdf = special.bdtr(counts, n, p)
-    survival = special.bdtrc(counts, n, p)
-    low = int(np.searchsorted(cdf, tail, side="right"))
-    high_from = int(np.searchsorted(-survival, -tail, side="left"))
+    # bdtr is P(Bin <= j), bdtrc P(Bin >= j + 1), each computed in its own tail so
+    # that neither loses digits to 1 - x. Bisected: a run has millions of gaps.
+    low = bisect_right(range(n), tail, key=lambda j: special.bdtr(j, n, p))
+    high_from = bisect_left(range(n), -tail, key=lambda j: -special.bdtrc(j, n, p))
     return (low or None), (high_from + 1 if high_from < n else None)
 
 

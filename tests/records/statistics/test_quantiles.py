@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -100,6 +100,7 @@ def test_smallest_sample_with_an_upper_limit(p: float, n: int):
     assert quantile_ranks(n - 1, p)[1] is None
 
 
+@settings(deadline=None)  # a loaded machine is slow, not wrong
 @given(n=st.integers(1, 3000), p=st.floats(0.001, 0.999), confidence=st.sampled_from([0.9, 0.95]))
 def test_ranks_satisfy_their_definition_and_are_the_tightest(n: int, p: float, confidence: float):
     """l is the largest and u the smallest rank whose tail is at most alpha/2."""
@@ -113,6 +114,7 @@ def test_ranks_satisfy_their_definition_and_are_the_tightest(n: int, p: float, c
     assert stats.binom.sf((high or n + 1) - 2, n, p) > tail * (1 - 1e-9)
 
 
+@settings(deadline=None)  # a loaded machine is slow, not wrong
 @given(values=SAMPLES, p=st.floats(0, 1))
 def test_a_quantile_equals_numpys_and_stays_inside_the_sample(values: list[float], p: float):
     """Between minimum and maximum, and the same as NumPy's linear percentile."""
@@ -121,6 +123,7 @@ def test_a_quantile_equals_numpys_and_stays_inside_the_sample(values: list[float
     assert got == pytest.approx(np.percentile(values, 100 * p), rel=1e-9, abs=1e-6)
 
 
+@settings(deadline=None)  # a loaded machine is slow, not wrong
 @given(values=SAMPLES, p=st.floats(0, 1))
 def test_limits_enclose_the_estimate(values: list[float], p: float):
     """low <= quantile <= high wherever the limits exist."""
@@ -132,12 +135,12 @@ def test_limits_enclose_the_estimate(values: list[float], p: float):
 
 @pytest.mark.parametrize(("n", "p"), [(100, 0.5), (200, 0.95), (500, 0.99)])
 def test_intervals_cover_the_truth_as_often_as_they_promise(n: int, p: float):
-    """Over 4000 exponential samples at least 95 % of the intervals hold the true quantile."""
+    """Over 2000 exponential samples at least 95 % of the intervals hold the true quantile."""
     truth = -math.log(1 - p)
-    samples = np.sort(np.random.default_rng(7).exponential(size=(4000, n)), axis=1)
+    samples = np.sort(np.random.default_rng(7).exponential(size=(2000, n)), axis=1)
     hits = 0
     for sample in samples:
         limits = quantile_interval(sample, p)
         hits += limits.low <= truth <= limits.high
-    # The method is conservative; three standard errors of 4000 draws are .0103.
-    assert 0.95 - 0.0103 <= hits / 4000 <= 0.99
+    # The method is conservative; three standard errors of 2000 draws are .0146.
+    assert 0.95 - 0.0146 <= hits / 2000 <= 0.99
