@@ -67,19 +67,28 @@ class Frames:
         return self.arrived[self.arrived["outcome"] == "completed"]
 
     @cached_property
+    def tries(self) -> pd.DataFrame:
+        """The attempts of the attempted requests."""
+        return self.attempts[self.attempts["row"].isin(self.arrived["row"])]
+
+    @cached_property
+    def ran(self) -> pd.DataFrame:
+        """The tool executions of the attempted requests."""
+        return self.tools[self.tools["row"].isin(self.arrived["row"])]
+
+    @cached_property
     def classes(self) -> list[str]:
         """Service classes of the attempted requests, sorted."""
         return sorted(set(self.arrived["class"]))
 
     def of_class(self, name: str) -> Frames:
         """The same run seen through one service class."""
-        mine = self.requests["class"] == name
-        ids = set(self.requests.loc[mine, "request_id"])
+        mine = self.requests[self.requests["class"] == name]
         return replace(
             self,
-            requests=self.requests[mine],
-            attempts=self.attempts[self.attempts["request_id"].isin(ids)],
-            tools=self.tools[self.tools["request_id"].isin(ids)],
+            requests=mine,
+            attempts=self.attempts[self.attempts["row"].isin(mine["row"])],
+            tools=self.tools[self.tools["row"].isin(mine["row"])],
         )
 
 
@@ -117,11 +126,18 @@ def build_frames(tables: Mapping[str, pd.DataFrame], window: Window) -> Frames:
     requests = prepare_requests(tidy("requests", tables["requests"]), attempts)
     return Frames(
         requests=requests,
-        attempts=attempts,
-        tools=tidy("tools", tables["tools"]),
+        attempts=_numbered(attempts, requests),
+        tools=_numbered(tidy("tools", tables["tools"]), requests),
         gaps=token_gaps(tables["chunks"], requests),
         window=window,
     )
+
+
+def _numbered(frame: pd.DataFrame, requests: pd.DataFrame) -> pd.DataFrame:
+    """The frame with `row`, the row of its request; -1 for a request that is not there."""
+    place = pd.Series(requests["row"].to_numpy(), index=requests["request_id"])
+    rows = frame["request_id"].map(place).fillna(-1)
+    return frame.assign(row=rows.astype(np.int64))
 
 
 def prepare_requests(requests: pd.DataFrame, attempts: pd.DataFrame) -> pd.DataFrame:

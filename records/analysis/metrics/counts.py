@@ -25,8 +25,8 @@ def counts(frames: Frames, accepted: Accepted) -> dict[str, Any]:
     outcomes = {name: int(ended.get(name, 0)) for name in OUTCOMES}
     if sum(outcomes.values()) != len(arrived):
         raise BadEvidence("requests", "outcome", f"nine outcomes that sum to {len(arrived)}")
-    tries = frames.attempts[frames.attempts["request_id"].isin(set(arrived["request_id"]))]
-    sent_once = tries["request_id"].nunique()
+    tries = frames.tries
+    sent_once = tries["row"].nunique()
     return {
         "attempted": len(arrived),
         "workflows": accepted.workflows,
@@ -50,14 +50,8 @@ def _tool_calls(completed: pd.DataFrame) -> int | Absent:
 
 
 def _tools_failed(frames: Frames) -> int | Absent:
-    tools = tools_of(frames)
+    tools = frames.ran
     if tools.empty:
         calls = _tool_calls(frames.completed)
         return 0 if calls == 0 else Absent("no tool execution was recorded")
     return int((~tools["ok"]).sum())
-
-
-def tools_of(frames: Frames) -> pd.DataFrame:
-    """Tool executions of the attempted requests."""
-    ids = set(frames.arrived["request_id"])
-    return frames.tools[frames.tools["request_id"].isin(ids)]

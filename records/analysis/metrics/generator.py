@@ -45,7 +45,7 @@ def schedule_lag(frames: Frames) -> Distribution:
 def missed(frames: Frames) -> int:
     """Requests that were due and never sent, though neither a policy nor the user held them."""
     arrived = frames.arrived
-    tried = arrived["request_id"].isin(set(frames.attempts["request_id"]))
+    tried = arrived["row"].isin(frames.attempts["row"])
     held = arrived["outcome"].isin((*NEVER_SENT, "cancelled", "timed_out"))
     return int((~tried & ~held).sum())
 

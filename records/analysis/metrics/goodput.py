@@ -28,8 +28,7 @@ def goodput(frames: Frames, accepted: Accepted) -> dict[str, Any]:
     left = frames.requests[frames.window.holds(column(frames.requests, "departure_s"))]
     done = left[left["outcome"] == "completed"]
     span = frames.window.duration_s
-    tries = frames.attempts["request_id"].isin(set(arrived["request_id"]))
-    sent = frames.attempts.loc[tries, "request_id"].nunique()
+    sent = frames.tries["row"].nunique()
     return {
         "attempted_per_s": per_second(len(left), span),
         "completed_per_s": per_second(len(done), span),
@@ -38,7 +37,7 @@ def goodput(frames: Frames, accepted: Accepted) -> dict[str, Any]:
         "slo_attainment": slo_attainment(arrived[arrived["outcome"] != "cancelled"]),
         "slo_attainment_of_attempted": slo_attainment(arrived),
         **accepted_rates(accepted, span),
-        "amplification": int(tries.sum()) / sent if sent else Absent("no request was sent"),
+        "amplification": len(frames.tries) / sent if sent else Absent("no request was sent"),
     }
 
 

@@ -45,14 +45,13 @@ def objective_met(
     value was not observed is UNKNOWN.
     """
     out = np.full(len(requests), NO_OBJECTIVE, dtype=np.int8)
-    classes = requests["class"].to_numpy()
-    done = (requests["outcome"] == "completed").to_numpy()
     for name, wanted in targets.items():
-        mine = classes == name
-        met = np.where(done, MET, MISSED).astype(np.int8)
+        mine = (requests["class"] == name).to_numpy()
+        rows = requests[mine]
+        met = np.where(rows["outcome"] == "completed", MET, MISSED).astype(np.int8)
         for target, limit in wanted.items():
-            met = np.minimum(met, _target_met(target, limit, requests, gaps))
-        out[mine] = met[mine]
+            met = np.minimum(met, _target_met(target, limit, rows, gaps))
+        out[mine] = met
     return out
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 
 from records.analysis.figures import Absent
 from records.analysis.frames import Frames, column
-from records.analysis.metrics.counts import tools_of
 
 Spans = list[tuple[float, float]]
 NO_TOOL = "no tool execution was recorded"
@@ -23,7 +22,7 @@ def tools(frames: Frames) -> dict[str, Any]:
     attempt of the same workflow: where the model is busy too, the tool is not
     what one waits for. METHODS 1.
     """
-    ran = tools_of(frames)
+    ran = frames.ran
     if ran.empty:
         gone = Absent(NO_TOOL)
         return {"calls": gone, "failed": gone, "completion_fraction": gone, "exclusive_s": gone}
@@ -37,9 +36,9 @@ def tools(frames: Frames) -> dict[str, Any]:
 
 
 def _exclusive(frames: Frames, ran: pd.DataFrame) -> float:
-    workflow = frames.requests.set_index("request_id")["workflow_id"]
-    tries = frames.attempts.assign(workflow_id=frames.attempts["request_id"].map(workflow))
-    of_tool = ran.assign(workflow_id=ran["request_id"].map(workflow))
+    workflow = frames.requests.set_index("row")["workflow_id"]
+    tries = frames.attempts.assign(workflow_id=frames.attempts["row"].map(workflow))
+    of_tool = ran.assign(workflow_id=ran["row"].map(workflow))
     total = []
     for name, mine in of_tool.groupby("workflow_id"):
         busy = _spans(tries[tries["workflow_id"] == name], "sent_s")
