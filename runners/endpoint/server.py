@@ -20,7 +20,7 @@ from runners.endpoint.service import Service
 from runners.endpoint.truth import TruthLog
 
 # Open answers may finish for this long after a stop was asked for.
-GRACE_S = 2.0
+GRACE_S = 1.5
 _PARENT_POLL_S = 0.5
 _PR_SET_PDEATHSIG = 1
 

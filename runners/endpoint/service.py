@@ -157,22 +157,22 @@ class Service:
 
     def _send_token(self, job: Generation) -> None:
         truth = job.truth
+        # Read before the write: a client never sees a token before the log's time of it.
+        now_s = self._clock.now()
         if job.sse is not None:
             word = job.answer.words[job.sent]
             job.exchange.write(job.sse.token(f" {word}" if job.sent else word))
-        now_s = self._clock.now()
+            truth.last_token_s = now_s
+            if truth.token_times_s is not None:
+                truth.token_times_s.append(now_s)
         job.sent += 1
         truth.output_tokens = job.sent
         if job.last_s is None:
-            truth.first_token_s = now_s if job.sse else None
+            truth.first_token_s = truth.last_token_s
             self._metrics.first_token(job.prompt_tokens, now_s - truth.received_s)
         else:
             self._metrics.gap(now_s - job.last_s)
         job.last_s = now_s
-        if job.sse is not None:
-            truth.last_token_s = now_s
-        if truth.token_times_s is not None:
-            truth.token_times_s.append(now_s)
 
     def _finish(self, job: Generation) -> None:
         # Accounts first: whoever has read the end of an answer finds it in log and metrics.

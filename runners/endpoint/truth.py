@@ -25,8 +25,8 @@ SCHEMA = "impakt.truth/1"
 class Truth:
     """One request. Times are None when it did not come so far.
 
-    `first_token_s` and `last_token_s` are the writes of a streamed answer's
-    token chunks; None when it was not streamed. `prefill_done_s` is the end of
+    `first_token_s` and `last_token_s` are taken just before a streamed answer's
+    token chunks are written; None when it was not streamed. `prefill_done_s` is the end of
     the engine's prefill step; `end_s` is just before the last bytes, or the
     moment the client was seen gone. `outcome`: completed, cancelled (the client left), rejected
     (queue full or stopping), interrupted (the server stopped), bad_request,

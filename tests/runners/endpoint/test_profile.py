@@ -70,6 +70,11 @@ def test_an_unknown_name_lists_the_built_in_ones() -> None:
         load_profile("nope")
 
 
+def test_every_field_is_on_the_methods_page() -> None:
+    page = (Path(__file__).parents[3] / "docs/methods/reference_endpoint.md").read_text()
+    assert [f for f in Profile.__slots__ if f"`{f}`" not in page] == []
+
+
 def test_none_is_allowed_only_where_it_means_something() -> None:
     assert check_profile({"queue_limit": None, "api_key_env": None}, "x").queue_limit is None
     with pytest.raises(ProfileError, match="slots"):

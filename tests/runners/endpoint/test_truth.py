@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import statistics
 import time
 from datetime import UTC, datetime
@@ -15,55 +14,54 @@ from prometheus_client.parser import text_string_to_metric_families
 from runners.endpoint.testing import Endpoint, serve
 
 TEXT = "word " * 40
-N = 40
 
 
-async def one(http: httpx.AsyncClient, i: int, start_s: float) -> dict[str, Any]:
+def one(http: httpx.Client, name: str, tokens: int) -> dict[str, Any]:
     """What a client sees of one streamed request, on CLOCK_MONOTONIC."""
-    await asyncio.sleep(max(0.0, start_s + 0.025 * i - time.monotonic()))
-    body = {"model": "reference-1", "prompt": TEXT, "max_tokens": 8 + i % 9, "stream": True}
-    headers = {"x-request-id": f"r{i}", "x-impakt-run": "run-1"}
-    seen: dict[str, Any] = {"id": f"r{i}", "sent_s": time.monotonic(), "tokens": 0}
-    async with http.stream("POST", "/completions", json=body, headers=headers) as reply:
-        async for line in reply.aiter_lines():
+    body = {"model": "reference-1", "prompt": TEXT, "max_tokens": tokens, "stream": True}
+    headers = {"x-request-id": name, "x-impakt-run": "run-1"}
+    seen: dict[str, Any] = {"id": name, "sent_s": time.monotonic(), "tokens_s": []}
+    with http.stream("POST", "/completions", json=body, headers=headers) as reply:
+        for line in reply.iter_lines():
             if '"finish_reason":null' in line:
-                now_s = time.monotonic()
-                seen.setdefault("first_s", now_s)
-                seen["last_s"] = now_s
-                seen["tokens"] += 1
+                seen["tokens_s"].append(time.monotonic())
     return seen
 
 
-async def light_load(url: str) -> list[dict[str, Any]]:
-    async with httpx.AsyncClient(base_url=url, timeout=20) as http:
-        # The first request pays for imports and a connection on both sides.
-        await one(http, 0, time.monotonic())
-        start_s = time.monotonic() + 0.02
-        return await asyncio.gather(*(one(http, i, start_s) for i in range(1, N + 1)))
+def check_order(client: dict[str, Any], line: dict[str, Any]) -> None:
+    """Nothing happens before what it follows from, on either side."""
+    happened = [
+        client["sent_s"], line["received_s"], line["admitted_s"], line["prefill_done_s"],
+        line["first_token_s"], line["last_token_s"], line["end_s"],
+    ]  # fmt: skip
+    assert happened == sorted(happened)
+    assert line["token_times_s"] == sorted(line["token_times_s"])
+    assert line["token_times_s"][0] == line["first_token_s"]
+    assert line["token_times_s"][-1] == line["last_token_s"]
+    pairs = zip(line["token_times_s"], client["tokens_s"], strict=True)
+    assert all(written <= read for written, read in pairs)
 
 
 @pytest.mark.parametrize("profile", ["continuous", "static"])
 def test_a_client_at_light_load_sees_what_the_truth_log_says(profile: str) -> None:
-    with serve(profile, token_times=True) as running:
-        seen = asyncio.run(light_load(running.url))
-        truth = {line["request_id"]: line for line in running.truth()}
-    assert len(truth) == N + 1
-    first, last = [], []
-    for client in seen:
-        line = truth[client["id"]]
-        assert line["output_tokens"] == client["tokens"] == len(line["token_times_s"])
-        order = [line[k] for k in ("received_s", "admitted_s", "prefill_done_s", "first_token_s")]
-        assert [client["sent_s"], *order] == sorted([client["sent_s"], *order])
-        assert line["token_times_s"] == sorted(line["token_times_s"])
-        assert line["token_times_s"][0] == line["first_token_s"]
-        assert line["token_times_s"][-1] == line["last_token_s"] <= line["end_s"]
-        assert (line["run"], line["prompt_tokens"], line["stream"]) == ("run-1", 40, True)
-        first.append(client["first_s"] - line["first_token_s"])
-        last.append(client["last_s"] - line["last_token_s"])
-    for lag in (first, last):
-        # A client cannot see a token before it was written; 5 ms is a busy machine's scheduling.
-        assert min(lag) > -0.001
-        assert statistics.median(lag) < 0.005
+    medians = []
+    with serve(profile, token_times=True) as running, httpx.Client(base_url=running.url) as http:
+        # A machine busy with other work can only add lag: the best of three counts.
+        for attempt in range(3):
+            seen = [one(http, f"r{attempt}-{i}", 2 + i % 7) for i in range(15)]
+            truth = {line["request_id"]: line for line in running.truth()}
+            lags = []
+            for client in seen:
+                line = truth[client["id"]]
+                check_order(client, line)
+                assert line["output_tokens"] == len(client["tokens_s"])
+                assert (line["run"], line["prompt_tokens"], line["stream"]) == ("run-1", 40, True)
+                lags.append(client["tokens_s"][0] - line["first_token_s"])
+                lags.append(client["tokens_s"][-1] - line["last_token_s"])
+            medians.append(statistics.median(lags))
+            if medians[-1] < 0.003:
+                break
+    assert min(medians) < 0.003
 
 
 def test_the_header_maps_the_clock_to_utc(endpoint: Endpoint) -> None:
