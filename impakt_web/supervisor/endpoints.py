@@ -8,27 +8,28 @@ from urllib.parse import urlsplit
 
 from django.utils.text import slugify
 
+from records.examples.profiles import profile_argument
+from records.models import Endpoint
+from records.services.endpoint import endpoint_move
+
 
 def place_endpoints() -> list[tuple[str, str, int]]:
     """Name, profile and port of every reference endpoint; a moved one's row is updated."""
-    from records.models import Endpoint
-    from records.services.endpoint import endpoint_move
-
     placed = []
     taken: set[int] = set()
     for endpoint in Endpoint.objects.exclude(reference_profile="").select_related("project"):
         old = urlsplit(endpoint.url).port
-        port = _free_port(old if old not in taken else None)
+        port = free_port(old if old not in taken else None)
         taken.add(port)
         if port != old:
             url = f"http://127.0.0.1:{port}/v1"
             endpoint_move(endpoint=endpoint, url=url, actor_name="supervisor")
         name = slugify(f"{endpoint.project.slug} {endpoint.name}")
-        placed.append((name, endpoint.reference_profile, port))
+        placed.append((name, profile_argument(endpoint.reference_profile), port))
     return placed
 
 
-def _free_port(preferred: int | None) -> int:
+def free_port(preferred: int | None = None) -> int:
     """The preferred port if nobody has it, else one the system picks."""
     for port in [preferred, 0] if preferred else [0]:
         with contextlib.suppress(OSError), socket.socket() as probe:

@@ -13,10 +13,8 @@ import signal
 import sys
 import time
 
-GRACE_S = 6.0
 
-
-def main() -> None:
+def main(grace_s: float) -> None:
     """Follow the pipe to its end, then end what is left."""
     # A signal to the terminal's group or a careless `kill` must not end the guard first.
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -27,10 +25,10 @@ def main() -> None:
             groups.add(int(line[1:]))
         else:
             groups.discard(int(line[1:]))
-    end_groups(groups)
+    end_groups(groups, grace_s)
 
 
-def end_groups(groups: set[int], grace_s: float = GRACE_S) -> None:
+def end_groups(groups: set[int], grace_s: float) -> None:
     """SIGTERM to each group, SIGKILL to those still there when the grace is over."""
     _signal(groups, signal.SIGTERM)
     deadline = time.monotonic() + grace_s
@@ -54,4 +52,4 @@ def _alive(group: int) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    main(float(sys.argv[1]))

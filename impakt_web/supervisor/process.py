@@ -44,9 +44,9 @@ class Spec:
 class Guard:
     """The process that ends the children when the supervisor is killed."""
 
-    def __init__(self, lock_fd: int) -> None:
+    def __init__(self, lock_fd: int, grace_s: float = 6.0) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - our own script
-            [sys.executable, "-I", "-S", guard_script.__file__],
+            [sys.executable, "-I", "-S", guard_script.__file__, str(grace_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -52,24 +52,26 @@ def _start(supervisor: Supervisor, listener: socket.socket) -> None:
     options = supervisor.options
     options.logs.mkdir(parents=True, exist_ok=True)
     rotate(options.logs)
-    embedded = _start_broker(supervisor)
+    broker_ready = _start_broker(supervisor)
     prepare.load_django()
     prepare.migrate()
     prepare.collect_static()
     supervisor.check()
     supervisor.start(children.web_spec(options, listener.fileno()))
-    access = prepare.grant_access(demo=options.demo)
-    embedded()
-    if options.demo:
-        from impakt_web import example
+    from impakt_web import example
 
+    access = prepare.grant_access(demo=options.demo)
+    if options.demo:
         example.prepare(access.project)
-    _start_endpoints(supervisor)
+    broker_ready()
     _wait_ready(supervisor, listener)
     _announce(supervisor, url_of(listener), access)
+    # Only now: on few cores the pages come first.
+    _start_endpoints(supervisor)
     for spec in children.worker_specs(options):
         supervisor.start(spec)
     if options.demo:
+        # A worker that is still loading finds the task in the broker.
         example.begin(access.project)
 
 

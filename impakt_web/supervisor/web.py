@@ -14,8 +14,14 @@ import uvicorn
 
 def main(fd: int) -> None:
     """Serve the application on the inherited socket until SIGTERM."""
+    from django.urls import get_resolver
+
+    from impakt_web.asgi import application
+
+    # Django would load the pages at the first request, and fail then.
+    _ = get_resolver().url_patterns
     config = uvicorn.Config(
-        "impakt_web.asgi:application",
+        application,
         timeout_graceful_shutdown=3,
         access_log=False,
         proxy_headers=False,

@@ -7,14 +7,13 @@ from importlib.metadata import version
 from typing import Any
 
 from records.errors import BadInput
+from records.examples.profiles import SUP_SUM_01_PREFIX as PROFILE_PREFIX
 from records.models import Campaign, Endpoint, Project, Trace, Workload
 from records.services.campaign import campaign_launch
-from records.services.trace import trace_store
 from records.traces.sup_sum_01 import CUT_S, DEFAULT_START_S, FOLDER, build_trace
 
 # Baseline first; the profiles are records/examples/sup_sum_01/profiles/<name>.toml.
 CONFIGURATIONS = ("static", "continuous")
-PROFILE_PREFIX = "sup-sum-01-"
 # 1.8 times the real rate, about 9 requests/s: more than static batching serves
 # within the calibrated objectives, and less than continuous batching can.
 RATE_SCALE = 1.8
@@ -66,6 +65,9 @@ def example_trace(
 
     BadInput when that is more of the real arrivals than the example ships.
     """
+    # Imported here: describing a trace loads SciPy, which the supervisor's start can do without.
+    from records.services.trace import trace_store
+
     return trace_store(
         project=project, user=user, name=name, source=build_trace(window_s, rate_scale=rate_scale)
     )
