@@ -10,8 +10,8 @@ from typing import Any
 from django.db import transaction
 
 from records.acceptance.judging import judge_folder
+from records.analysis.recompute import check_records
 from records.analysis.record import record_bytes, record_of_folder
-from records.analysis.version import ANALYSIS_VERSION
 from records.errors import BadInput
 from records.evidence.folder import EvidenceFolder
 from records.evidence.manifest import Difference
@@ -35,7 +35,7 @@ def record_store(
     sha256 = hashlib.sha256(data).hexdigest()
     with transaction.atomic():
         # The run's row is the lock: two analyses at once store one after the other.
-        Run.objects.filter(pk=run.pk).update(**headline(record))
+        Run.objects.filter(pk=run.pk).update(**headline(record), **_simulated(record))
         known = MeasurementRecord.objects.filter(run=run, sha256=sha256).first()
         if known is not None:
             return known
@@ -69,6 +69,12 @@ def headline(record: Mapping[str, Any]) -> dict[str, Any]:
         "ttft_p95_s": _number(_at(record, "latency", "ttft_s", "p95")),
         "e2e_p95_s": _number(_at(record, "latency", "e2e_s", "p95")),
     }
+
+
+def _simulated(record: Mapping[str, Any]) -> dict[str, bool]:
+    """What the endpoint said of itself, where it said it."""
+    said = _at(record, "run", "simulated")
+    return {"simulated": said} if isinstance(said, bool) else {}
 
 
 def _at(record: Mapping[str, Any], *path: str) -> Any:
@@ -139,19 +145,18 @@ def analysis_failed(*, run: Run, reason: str) -> None:
             alert.raise_for_run(run)
 
 
-def record_recompute(*, run: Run) -> Difference | None:
-    """Whether this analysis still gives the stored record from the stored evidence.
+def record_recompute(*, run: Run) -> list[Difference]:
+    """Records of the run that its stored evidence no longer gives; empty when none.
 
-    None when it does, or when there is nothing to hold it against: no record,
-    one of another analysis version, or an uploaded one without evidence.
+    One of another analysis version cannot be held against this one and is
+    passed over, as is everything of a run without evidence.
     """
-    current = MeasurementRecord.objects.filter(run=run).first()
-    if current is None or current.analysis_version != ANALYSIS_VERSION:
-        return None
     if not run.evidence.filter(name="run.json").exists():
-        return None
+        return []
     with folder_checkout(run) as path:
-        again = record_bytes(record_of_folder(EvidenceFolder.open(path)))
-    if hashlib.sha256(again).hexdigest() == current.sha256:
-        return None
-    return Difference(f"records/{current.sha256}.json", "changed", "recomputed, it is another")
+        checks = check_records(path)
+    return [
+        Difference(check.name, "changed", check.detail)
+        for check in checks
+        if check.result in ("differs", "unreadable")
+    ]

@@ -56,6 +56,8 @@ def run_create(
     if cache_state is not None and cache_state not in CacheState.values:
         raise FieldError("run", "cache_state", f"one of {', '.join(CacheState.values)}")
     policies = checked_policies(policies)
+    if policies["max_concurrency"] is None:
+        policies["max_concurrency"] = endpoint.max_concurrency
     _check_limits(trace, endpoint, policies)
     with transaction.atomic():
         run = Run.objects.create(
@@ -129,6 +131,11 @@ def run_heartbeat(*, run_id: int, lease: uuid.UUID, progress: dict[str, Any]) ->
     if not held.update(heartbeat_at=timezone.now(), progress=progress):
         return False
     return not held.filter(cancel_requested=True).exists()
+
+
+def run_cancelled(*, run_id: int) -> bool:
+    """Whether a person asked the run to stop."""
+    return Run.objects.filter(pk=run_id, cancel_requested=True).exists()
 
 
 def run_cancel(*, run: Run, user) -> Run:

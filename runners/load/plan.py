@@ -156,4 +156,5 @@ class LoadOutcome:
 
 
 OnProgress = Callable[[Progress], None]
-ShouldStop = Callable[[], bool]
+# True: a person stopped the run. "interrupted": who runs it must end.
+ShouldStop = Callable[[], bool | str]

@@ -73,7 +73,11 @@ def run_load(
     load = _Load(plan, writer, on_progress, should_stop)
     try:
         _raise_file_limit()
-        with _signals_restored(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with (
+            _signals_restored(),
+            _quiet_client(),
+            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+        ):
             end = runner.run(load.run())
     except BaseException as error:
         # A fault of ours: the evidence so far is kept, the fault is not hidden.
@@ -246,11 +250,13 @@ class _Load:
             if self._writer.failed is not None:
                 self._end_as("interrupted", "storage_failed", str(self._writer.failed))
             stop = await loop.run_in_executor(thread, self._tell, self._progress())
-            if stop:
+            if stop == "interrupted":
+                self._end_as("interrupted", "shutdown", "the worker was shut down")
+            elif stop:
                 self._end_as("stopped", "stopped", "stopped by a person")
             await asyncio.sleep(_PROGRESS_S)
 
-    def _tell(self, progress: Progress) -> bool:
+    def _tell(self, progress: Progress) -> bool | str:
         """Runs in the progress thread; a reader's fault must not end a measurement."""
         try:
             if self._on_progress is not None:
@@ -291,6 +297,20 @@ def _signals_restored() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _quiet_client() -> Iterator[None]:
+    """httpx logs a line with the whole URL at every request, which costs time and may tell keys."""
+    loggers = [logging.getLogger(name) for name in ("httpx", "httpcore")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def _raise_file_limit() -> None:
