@@ -53,7 +53,7 @@ def run_block(run: Mapping[str, Any], workload: Mapping[str, Any], location: str
     out["workload"] = _declared(workload.get("name"))
     out["workload_hash"] = hashes["workload"]
     for name in ("rubric", "case_set", "evidence_packet"):
-        out[f"{name}_hash"] = _declared(hashes[name])
+        out[f"{name}_hash"] = hashes[name] or Absent(f"the workload has no {name}")
     out["objectives_hash"] = sha256_of(
         {k: v.get("objective") for k, v in (workload.get("classes") or {}).items()}
     )

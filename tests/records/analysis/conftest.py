@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from records.analysis.record import assemble, evidence_of
@@ -12,6 +14,8 @@ from records.evidence.folder import write_folder
 from records.evidence.judgments import Judgments
 from records.evidence.tables import table_of
 from records.evidence.workload import check_workload, default_workload
+
+_NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
 def request_row(rid, at, tokens=(), **over):
@@ -47,7 +51,7 @@ def request_row(rid, at, tokens=(), **over):
     chunk = None
     if tokens:
         micro = [round(t * 1e6) for t in tokens]
-        gaps = [b - a for a, b in zip(micro, micro[1:], strict=False)]
+        gaps = [b - a for a, b in itertools.pairwise(micro)]
         chunk = {
             "request_id": rid, "attempt": 1, "first_us": micro[0], "gap_us": gaps,
             "tokens": per_chunk,
@@ -67,11 +71,6 @@ def tables_of(*rows, tools=(), more_attempts=()):
         name: pd.DataFrame(table_of(name, part).to_pandas(types_mapper=_NULLABLE.get))
         for name, part in parts.items()
     }
-
-
-import pyarrow as pa  # noqa: E402
-
-_NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
 def run_json(window=(0.0, 10.0), **over):
