@@ -21,7 +21,10 @@ import orjson
 from records.errors import BadTrace
 from records.traces import files
 from records.traces.schema import PROMPT_FIELDS, SCHEMA, TraceRequest, check_line
-from records.traces.values import shown
+from records.traces.values import Wrong, mapping, shortened, shown
+
+# What happened to a trace, in order: sentences, sources, windows.
+HEADER_LISTS = ("changes", "parents", "cuts")
 
 
 @dataclass(frozen=True)
@@ -131,12 +134,15 @@ def numbered_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_line(line: bytes, place: str) -> Any:
-    """The JSON value of one line; BadTrace names the field that holds NaN or infinity."""
+    """The JSON value of one line; BadTrace names the field that holds NaN or infinity.
+
+    `place` is the file and line as an error names them.
+    """
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
         _name_the_field(line, place)
-        start = line[:60].decode(errors="replace")
+        start = shortened(line[:200].decode(errors="replace"))
         raise BadTrace(place, None, f"a JSON object, not {start} ({error.msg})") from None
 
 
@@ -148,13 +154,19 @@ def _name_the_field(line: bytes, place: str) -> None:
         return
     for key, value in raw.items() if isinstance(raw, dict) else ():
         if isinstance(value, float) and not math.isfinite(value):
-            raise BadTrace(place, key, f"a finite number, not {shown(value)}") from None
+            raise BadTrace(place, shortened(key), f"a finite number, not {shown(value)}") from None
 
 
 def _checked_header(raw: dict[str, Any], place: str) -> dict[str, Any]:
     if raw["schema"] != SCHEMA:
         raise BadTrace(place, "schema", f"{SCHEMA!r}, not {shown(raw['schema'])}")
-    return raw
+    for key in HEADER_LISTS:
+        if not isinstance(raw.get(key, []), list):
+            raise BadTrace(place, key, f"a list, not {shown(raw[key])}")
+    try:
+        return mapping(raw)
+    except Wrong as wrong:
+        raise BadTrace(place, None, str(wrong)) from None
 
 
 def trace_bytes(header: Mapping[str, Any], requests: Iterable[TraceRequest]) -> bytes:

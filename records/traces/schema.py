@@ -128,7 +128,8 @@ def _checked_fields(raw: Mapping[str, Any], where: str) -> dict[str, Any]:
     for key, value in raw.items():
         check = FIELDS.get(key)
         if check is None:
-            raise BadTrace(where, str(key), f"not a field of {SCHEMA}; known: {', '.join(FIELDS)}")
+            field = values.shortened(key)
+            raise BadTrace(where, field, f"not a field of {SCHEMA}; known: {', '.join(FIELDS)}")
         if value is None:
             continue
         try:

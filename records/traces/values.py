@@ -17,6 +17,7 @@ _MOST_TOKENS = 2**31 - 1
 # A little over 30 years: later stamps are a Unix time that nobody subtracted.
 _MOST_SECONDS = 1e9
 _LONGEST_NAME = 200
+_DEEPEST = 64
 _ATTEMPT = re.compile(r"#[0-9]+$")
 
 
@@ -26,8 +27,13 @@ class Wrong(ValueError):
 
 def shown(value: Any) -> str:
     """A value as an error message quotes it: as JSON, shortened to one line."""
-    quoted = json.dumps(value, ensure_ascii=False, default=repr)
-    return quoted if len(quoted) <= 60 else f"{quoted[:57]}..."
+    return shortened(json.dumps(value, ensure_ascii=False, default=repr))
+
+
+def shortened(text: str) -> str:
+    """Foreign text fit for a one-line message: at most 60 characters, no control characters."""
+    start = text if len(text) <= 60 else f"{text[:57]}..."
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in start)
 
 
 def seconds(value: Any) -> float:
@@ -92,6 +98,7 @@ def mapping(value: Any) -> dict[str, Any]:
     """A JSON object."""
     if not isinstance(value, dict):
         raise Wrong("a JSON object")
+    _check_depth(value)
     return value
 
 
@@ -99,6 +106,7 @@ def objects(value: Any) -> list[dict[str, Any]]:
     """A list of JSON objects."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise Wrong("a list of JSON objects")
+    _check_depth(value)
     return value
 
 
@@ -106,7 +114,17 @@ def messages(value: Any) -> list[dict[str, Any]]:
     """A conversation: at least one object, each with a `role`."""
     if not value or not isinstance(value, list) or not all(_is_message(item) for item in value):
         raise Wrong("a list of messages, each an object with a role")
+    _check_depth(value)
     return value
+
+
+def _check_depth(value: Any, room: int = _DEEPEST) -> None:
+    """Refuse towers of brackets that a recursive writer could not put out again."""
+    if room == 0:
+        raise Wrong(f"at most {_DEEPEST} levels of nesting")
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for item in inner:
+        _check_depth(item, room - 1)
 
 
 def _is_message(item: Any) -> bool:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from records.errors import BadTrace
 from records.traces.importing.imported import Imported, in_order
 from records.traces.schema import TraceRequest
-from records.traces.values import shown
+from records.traces.values import shortened, shown
 
 COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 _STAMP = re.compile(
@@ -73,21 +73,29 @@ def _rows(data: bytes, where: str) -> tuple[Iterator[tuple[str, dict[str, str]]]
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadTrace(where, None, f"UTF-8 text ({error.reason} at byte {error.start})") from None
-    reader = csv.reader(io.StringIO(text, newline=""))
-    header = [name.strip() for name in next(reader, [])]
+    lines = _fields(text, where)
+    _, head = next(lines, ("", []))
+    header = [shortened(name.strip()) for name in head]
     missing = [name for name in COLUMNS if name not in header]
     if missing:
         raise BadTrace(f"{where}: line 1", missing[0], f"columns {', '.join(COLUMNS)}")
-    return _numbered(reader, header, where), [name for name in header if name not in COLUMNS]
+    return _by_name(lines, header), [name for name in header if name not in COLUMNS]
 
 
-def _numbered(
-    reader: Iterator[list[str]], header: list[str], where: str
+def _fields(text: str, where: str) -> Iterator[tuple[str, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        for fields in reader:
+            if fields:
+                yield f"{where}: line {reader.line_num}", fields
+    except csv.Error as error:
+        raise BadTrace(f"{where}: line {reader.line_num}", None, f"a CSV row ({error})") from None
+
+
+def _by_name(
+    lines: Iterator[tuple[str, list[str]]], header: list[str]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    for number, fields in enumerate(reader, start=2):
-        if not fields or fields == [""]:
-            continue
-        place = f"{where}: line {number}"
+    for place, fields in lines:
         if len(fields) != len(header):
             raise BadTrace(place, None, f"{len(header)} columns, not {len(fields)}")
         yield place, dict(zip(header, fields, strict=True))

@@ -132,6 +132,14 @@ def test_a_bad_row_names_file_line_and_column(tmp_path, row: str, start: str):
     assert refusal(tmp_path, "2023-11-16 00:00:00,1,1", row).startswith(start)
 
 
+def test_a_table_that_csv_cannot_read_is_refused(tmp_path):
+    """A field beyond the reader's limit and bytes that are no text are one line each."""
+    assert "a.csv: line 2: a CSV row" in refusal(tmp_path, "x" * 200_000)
+    (tmp_path / "b.csv").write_bytes(HEAD.encode() + b"\n\xff,1,1")
+    with pytest.raises(BadTrace, match="UTF-8 text"):
+        import_trace(tmp_path / "b.csv")
+
+
 def test_an_empty_table_is_refused(tmp_path):
     """A header alone has no requests."""
     assert "no requests" in refusal(tmp_path)

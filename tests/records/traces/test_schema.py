@@ -180,3 +180,22 @@ def test_whole_numbers_serve_as_names():
     """Session 7 and session "7" are one session."""
     (request,) = parse_trace(json.dumps({**GOOD, "session": 7}).encode(), "t").requests
     assert request.session == "7"
+
+
+def test_messages_stay_one_short_line_whatever_the_input():
+    """A giant key, control characters and towers of brackets do not flood a terminal."""
+    deep: object = 1
+    for _ in range(500):
+        deep = {"a": deep}
+    for line in ({**GOOD, "k" * 10_000: 1}, {**GOOD, "\x1b[31m": 1}, {**GOOD, "sampling": deep}):
+        message = refusal(line)
+        assert message.isprintable()
+        assert len(message) < 400
+    assert "sampling: at most 64 levels of nesting" in refusal({**GOOD, "sampling": deep})
+
+
+@pytest.mark.parametrize("key", ["changes", "parents", "cuts"])
+def test_the_lists_of_a_header_are_lists(key: str):
+    """What happened to a trace is appended to; a number cannot be."""
+    header = {"schema": "impakt.trace/1", key: 1}
+    assert refusal(header, GOOD) == f"t.jsonl: line 1: {key}: a list, not 1"
