@@ -32,7 +32,7 @@ def cut_window(trace: Trace, start_s: float, end_s: float) -> Trace:
     begun = _begun_before(trace, start_s)
     if begun:
         changes.append(
-            f"{begun} sessions began before the window; their earlier turns are left out"
+            f"sessions that began before the window: {begun}; their earlier turns are left out"
         )
     cut = {"start_s": start_s, "end_s": end_s, "parent_trace_hash": trace.trace_hash}
     header = {

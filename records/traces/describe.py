@@ -214,8 +214,8 @@ def _silence(times: Floats) -> str | None:
     if not long.size:
         return None
     return (
-        f"{long.size} gaps over {_SILENCE_S:.0f} s make up {long.sum():.0f} s of "
-        f"{times[-1] - times[0]:.0f} s: they dominate cv"
+        f"gaps over {_SILENCE_S:.0f} s: {long.size}, together {long.sum():.0f} s of "
+        f"{times[-1] - times[0]:.0f} s; they dominate cv"
     )
 
 

@@ -29,7 +29,7 @@ def in_order(requests: list[TraceRequest], changes: list[str]) -> list[TraceRequ
         return requests
     named = ", ".join(late[:10]) + (", …" if len(late) > 10 else "")
     changes.append(
-        f"{len(late)} rows were earlier than the row above them; all rows were put in order of "
-        f"their stamps (rows {named})"
+        f"rows earlier than the row above them: {len(late)} (row {named}); all rows were put in "
+        "order of their stamps"
     )
     return sorted(requests, key=lambda request: request.at_s)

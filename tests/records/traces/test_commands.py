@@ -70,7 +70,7 @@ def test_changes_are_told(ask, tmp_path):
     )
     (tmp_path / "a.csv").write_text(rows)
     _, out, _ = ask("import", tmp_path / "a.csv", "-o", tmp_path / "t.jsonl")
-    assert "changed: 1 rows were earlier" in out
+    assert "changed: rows earlier than the row above them: 1" in out
 
 
 @pytest.mark.parametrize(

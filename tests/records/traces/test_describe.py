@@ -138,7 +138,7 @@ def test_sessions_are_counted():
 def test_silence_and_a_coarse_clock_are_warned_of():
     """A gap of 100 s and stamps shared by half the requests change what cv means."""
     warnings = describe(at(0, 0, 0, 100, 100, 100))["warnings"]
-    assert any(w.startswith("1 gaps over 30 s make up 100 s of 100 s") for w in warnings)
+    assert any(w.startswith("gaps over 30 s: 1, together 100 s of 100 s") for w in warnings)
     assert any(w.startswith("4 of 6 requests share their stamp") for w in warnings)
     assert not any("stamp" in w or "gaps" in w for w in describe(at(0, 1, 2.5))["warnings"])
 

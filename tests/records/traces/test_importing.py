@@ -110,8 +110,7 @@ def test_rows_out_of_order_are_sorted_and_named(tmp_path):
     assert [(r.id, r.at_s) for r in trace.requests] == [("2", 0.0), ("1", 2.0), ("3", 6.0)]
     assert trace.header["first_timestamp"] == "2023-11-16 00:00:03"
     (change,) = trace.header["changes"]
-    assert change.startswith("1 rows were earlier than the row above them")
-    assert "(rows 2)" in change
+    assert change.startswith("rows earlier than the row above them: 1 (row 2)")
 
 
 @pytest.mark.parametrize(

@@ -236,5 +236,9 @@ def test_a_session_that_began_before_the_window_is_named():
     """Its later turns are in, its first is not; the header says so."""
     lines = [{"at_s": at_s, "prompt": "a", "session": "s"} for at_s in (0, 5)]
     trace = parse_trace("\n".join(map(json.dumps, lines)).encode(), "t")
-    assert cut_window(trace, 4, 6).header["changes"][0].startswith("1 sessions began before")
+    assert (
+        cut_window(trace, 4, 6)
+        .header["changes"][0]
+        .startswith("sessions that began before the window: 1")
+    )
     assert cut_window(trace, 0, 6).header["changes"] == []
