@@ -2,7 +2,9 @@
 
 An ASGI server costs a task switch and several calls for each chunk. A step of
 the engine writes to all of its streams at once, on two cores that the load
-generator shares, so chunks go straight to the transport.
+generator shares, so chunks go straight to the transport. Measured on 50 streams
+at 5 ms: 25 CPU microseconds a token with engine, metrics and log; uvicorn with
+h11 takes 43 for the bare chunks.
 """
 
 from __future__ import annotations
