@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from celery import current_app
@@ -38,11 +39,9 @@ def revoke_on_commit(task_id: str) -> None:
     A broker that is down loses nothing: the flag in the database is also read
     at each heartbeat.
     """
+    transaction.on_commit(lambda: _revoke(task_id))
 
-    def revoke() -> None:
-        try:
-            current_app.control.revoke(task_id, terminate=True, signal="SIGTERM")
-        except (OperationalError, OSError):
-            return
 
-    transaction.on_commit(revoke)
+def _revoke(task_id: str) -> None:
+    with suppress(OperationalError, OSError):
+        current_app.control.revoke(task_id, terminate=True, signal="SIGTERM")
