@@ -77,9 +77,9 @@ def record_bytes(record: Mapping[str, Any]) -> bytes:
     return canonical_bytes(dict(record))
 
 
-def record_of_folder(folder: EvidenceFolder) -> dict[str, Any]:
-    """The measurement record of an open evidence folder."""
-    evidence = read_evidence(folder)
+def record_of_folder(folder: EvidenceFolder, evidence: Evidence | None = None) -> dict[str, Any]:
+    """The measurement record of an open evidence folder; `evidence` when already read from it."""
+    evidence = evidence or read_evidence(folder)
     files = [{"name": f.name, "sha256": f.sha256, "bytes": f.bytes} for f in folder.files()]
     inputs = [f for f in files if f["name"] in READ_FILES] + evidence.judgments.sets
     return assemble(evidence, inputs, location_of(files))

@@ -13,9 +13,16 @@ import numpy as np
 
 from records.analysis.distribution import Sample
 from records.analysis.frames import Bools, Floats, Frames, column
-from records.analysis.metrics.phases import median_band, phase_times, tail_band, timed
+from records.analysis.metrics.phases import (
+    MEDIAN_LABEL,
+    median_band,
+    phase_times,
+    tail_band,
+    tail_label,
+    timed,
+)
 from records.analysis.metrics.stability import backlog
-from records.analysis.record import Evidence, read_evidence
+from records.analysis.record import Evidence, read_evidence, record_of_folder
 from records.evidence.canonical import normalise
 from records.evidence.columns import OUTCOMES
 from records.evidence.folder import EvidenceFolder
@@ -25,39 +32,42 @@ BACKLOG_STEPS = 600
 CDF_FIGURES = ("ttft_s", "itl_s", "tpot_s", "e2e_s")
 
 
-def run_series(source: EvidenceFolder | Evidence, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The chart data of a run: {cdf, backlog, outcomes, phases, window}.
+def record_and_series(folder: EvidenceFolder) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The record of an open folder and its chart data, reading the evidence once."""
+    evidence = read_evidence(folder)
+    record = record_of_folder(folder, evidence)
+    return record, run_series(evidence, record)
 
-    cdf: {class: {figure: {"p": [...], "value": [...]}}}, at most CDF_POINTS
-    points, the least and greatest kept; a figure without samples is left out.
+
+def run_series(source: EvidenceFolder | Evidence, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The chart data of a run, by service class: {window, cdf, backlog, outcomes, phases}.
+
+    cdf: {figure: {class: {"value_s", "share"}}}, at most CDF_POINTS quantile
+    points, the least and greatest kept; a class without samples is left out.
     backlog: {"at_s", "count"}, a step function over the window, at most
     BACKLOG_STEPS steps with every extreme of its stretch kept.
     outcomes: {class: {outcome: n}}, those that occurred.
-    phases: {class: {"median"|"tail": {phase: mean seconds} | null}}.
-    Classes are those of the record, and `all` for the whole run.
+    phases: [{"class", "band": median|tail, "label", "seconds": {phase: mean}}],
+    bands with too few completions left out.
     """
     evidence = read_evidence(source) if isinstance(source, EvidenceFolder) else source
-    frames = evidence.frames
-    parts = {name: frames.of_class(name) for name in record["classes"]}
-    whole = {**parts, "all": frames}
+    parts = {name: evidence.frames.of_class(name) for name in record["classes"]}
     out: dict[str, Any] = normalise(
         {
             "window": record["window"],
-            "cdf": {name: class_cdfs(part) for name, part in whole.items()},
-            "backlog": backlog_series(frames),
-            "outcomes": {name: outcomes(part) for name, part in whole.items()},
-            "phases": {name: phase_bands(part) for name, part in whole.items()},
+            "cdf": {figure: _curves(figure, parts) for figure in CDF_FIGURES},
+            "backlog": backlog_series(evidence.frames),
+            "outcomes": {name: outcomes(part) for name, part in parts.items()},
+            "phases": [bar for name, part in parts.items() for bar in phase_bars(name, part)],
         }
     )
     return out
 
 
-def class_cdfs(frames: Frames) -> dict[str, dict[str, list[float]]]:
-    """The cumulative distribution of each latency that has samples."""
-    done = frames.completed
+def _curves(figure: str, parts: Mapping[str, Frames]) -> dict[str, dict[str, list[float]]]:
     out = {}
-    for name in CDF_FIGURES:
-        sample = _itl(frames) if name == "itl_s" else _sample(column(done, name))
+    for name, part in parts.items():
+        sample = _itl(part) if figure == "itl_s" else _sample(column(part.completed, figure))
         if sample.n:
             out[name] = cdf(sample)
     return out
@@ -78,9 +88,12 @@ def _itl(frames: Frames) -> Sample:
 def cdf(sample: Sample, points: int = CDF_POINTS) -> dict[str, list[float]]:
     """Quantile points of a sample, from its least to its greatest value."""
     if sample.n == 1:
-        return {"p": [1.0], "value": [sample.rank(1)]}
+        return {"value_s": [sample.rank(1)], "share": [1.0]}
     shares = np.linspace(0.0, 1.0, min(points, sample.n))
-    return {"p": shares.tolist(), "value": [sample.quantile(float(p)) for p in shares]}
+    return {
+        "value_s": [sample.quantile(float(p)) for p in shares],
+        "share": shares.tolist(),
+    }
 
 
 def backlog_series(frames: Frames) -> dict[str, list[float]]:
@@ -114,17 +127,20 @@ def outcomes(frames: Frames) -> dict[str, int]:
     return {name: int(seen[name]) for name in OUTCOMES if name in seen.index}
 
 
-def phase_bands(frames: Frames) -> dict[str, dict[str, float] | None]:
+def phase_bars(name: str, frames: Frames) -> list[dict[str, Any]]:
     """Mean seconds per phase for the median band and for the tail; see metrics.phases."""
     done = timed(frames)
     e2e = column(done, "e2e_s")
     if done.empty:
-        return {"median": None, "tail": None}
+        return []
     times = phase_times(done)
-    return {"median": _means(times, median_band(e2e)), "tail": _means(times, tail_band(e2e))}
+    bands = (("median", MEDIAN_LABEL, median_band(e2e)), ("tail", tail_label(e2e), tail_band(e2e)))
+    return [
+        {"class": name, "band": band, "label": label, "seconds": _means(times, inside)}
+        for band, label, inside in bands
+        if inside is not None
+    ]
 
 
-def _means(times: Mapping[str, Floats], band: Bools | None) -> dict[str, float] | None:
-    if band is None:
-        return None
-    return {name: float(values[band].mean()) for name, values in times.items()}
+def _means(times: Mapping[str, Floats], band: Bools) -> dict[str, float]:
+    return {phase: float(values[band].mean()) for phase, values in times.items()}

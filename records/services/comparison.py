@@ -102,7 +102,7 @@ def _compared(
 ) -> dict[str, Any]:
     from records.analysis.comparison import compare
 
-    return compare(baselines, candidates)
+    return compare(candidates=candidates, baselines=baselines)
 
 
 def _verdict(document: dict[str, Any]) -> str:

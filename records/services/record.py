@@ -11,7 +11,8 @@ from django.db import transaction
 
 from records.acceptance.judging import judge_folder
 from records.analysis.recompute import check_records
-from records.analysis.record import record_bytes, record_of_folder
+from records.analysis.record import record_bytes
+from records.analysis.series import record_and_series
 from records.errors import BadInput
 from records.evidence.folder import EvidenceFolder
 from records.evidence.manifest import Difference
@@ -101,7 +102,7 @@ def run_analyse(*, run: Run) -> MeasurementRecord:
         folder = EvidenceFolder.open(path)
         _judge(folder, run)
         judgments_ingest(run=run, folder=path)
-        record, series = _analysed(folder)
+        record, series = record_and_series(folder)
     stored = record_store(run=run, record=record, series=series)
     with transaction.atomic():
         analysing = Run.objects.filter(pk=run.pk, state=RunState.ANALYSING)
@@ -120,10 +121,6 @@ def _judge(folder: EvidenceFolder, run: Run) -> None:
     except BadInput as error:
         # Unjudged work is not accepted; the record says that there is no judgment set.
         log.warning("%s: not judged: %s", run, error)
-
-
-def _analysed(folder: EvidenceFolder) -> tuple[dict[str, Any], dict[str, Any]]:
-    return record_of_folder(folder), {}
 
 
 def _refresh_comparisons(run: Run) -> None:

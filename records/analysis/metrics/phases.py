@@ -16,6 +16,7 @@ PHASES = (
     "client", "backoff", "queue", "prefill", "queue_prefill", "decode", "external", "residual",
 )  # fmt: skip
 MEDIAN_BAND = (0.4, 0.6)
+MEDIAN_LABEL = "median (p40–p60)"
 MEDIAN_NEEDS, TAIL_NEEDS, WIDE_TAIL_BELOW = 5, 20, 100
 UNDIVIDED = "queue and prefill were not observed apart, see queue_prefill"
 DIVIDED = "known apart, see queue and prefill"
@@ -100,6 +101,11 @@ def tail_band(e2e: Floats) -> np.ndarray | None:
     if e2e.size < TAIL_NEEDS:
         return None
     return e2e >= Sample(e2e).quantile(0.9 if e2e.size < WIDE_TAIL_BELOW else 0.95)
+
+
+def tail_label(e2e: Floats) -> str:
+    """How the tail of so many requests is named; see `tail_band`."""
+    return "tail (above p90)" if e2e.size < WIDE_TAIL_BELOW else "tail (above p95)"
 
 
 def phase_grade(name: str, done: pd.DataFrame) -> str:
