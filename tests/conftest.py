@@ -134,7 +134,12 @@ def worker(broker, transactional_db, tmp_path) -> Iterator[Callable[..., Worker]
                 start_new_session=True,
             )
         started.append(Worker(process, log))
-        wait_for(lambda: b" ready." in log.read_bytes(), 30, lambda: log.read_text())
+        wait_for(
+            lambda: b" ready." in log.read_bytes() or process.poll() is not None,
+            30,
+            log.read_text,
+        )
+        assert process.poll() is None, log.read_text()
         return started[-1]
 
     yield start
