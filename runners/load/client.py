@@ -152,13 +152,14 @@ async def _drain(stream: AsyncIterator[bytes]) -> None:
 def broken(error: Exception) -> Broken:
     """What a foreign error is in our words."""
     causes = list(_causes(error))
+    root = str(causes[-1]) or type(causes[-1]).__name__
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return Broken("dns", f"the host name is not known ({causes[-1]})")
+        return Broken("dns", f"the host name is not known ({root})")
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        return Broken("tls", text)
+        return Broken("tls", f"the TLS handshake failed ({root})")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        return Broken("connect", f"no connection ({causes[-1]})")
+        return Broken("connect", f"no connection ({root})")
     if isinstance(error, httpx.NetworkError):
         return Broken("connection_reset", text)
     if isinstance(error, httpx.RemoteProtocolError):

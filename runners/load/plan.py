@@ -103,7 +103,8 @@ class LoadPlan:
     def end_s(self) -> float:
         """Where the measurement window closes."""
         if self.window_s is not None:
-            return self.warmup_s + self.window_s
+            # Nanoseconds: 0.1 + 0.2 must not let an arrival at 0.3 in.
+            return round(self.warmup_s + self.window_s, 9)
         return max(self.warmup_s, self.trace.requests[-1].at_s)
 
     def in_window(self, intended_s: float) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import resource
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import orjson
-import uvloop
 
 from records.errors import BadInput, ImpaktError, OtherSideFailed, StorageFailed, WrongKey
 from records.evidence.writer import SpoolWriter
@@ -26,6 +23,13 @@ from runners.load.monitor import Monitor
 from runners.load.plan import LoadOutcome, LoadPlan, OnProgress, Progress, ShouldStop
 from runners.load.preflight import look
 from runners.load.replay import Replay
+from runners.load.surroundings import (
+    event_loop,
+    in_main_thread,
+    quiet_client,
+    raise_file_limit,
+    signals_restored,
+)
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +39,6 @@ TRANSPORTS = {"httpx": HttpxClient}
 _LEAD_S = 0.1
 _PREPARE_S = 2.0
 _PROGRESS_S = 0.5
-_FILES = 65_536
 State = Literal["completed", "stopped", "interrupted", "failed"]
 
 
@@ -72,12 +75,8 @@ def run_load(
     writer = SpoolWriter.create(folder, run, plan.workload, lines, planned_rows(plan))
     load = _Load(plan, writer, on_progress, should_stop)
     try:
-        _raise_file_limit()
-        with (
-            _signals_restored(),
-            _quiet_client(),
-            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-        ):
+        raise_file_limit()
+        with signals_restored(), quiet_client(), event_loop() as runner:
             end = runner.run(load.run())
     except BaseException as error:
         # A fault of ours: the evidence so far is kept, the fault is not hidden.
@@ -232,7 +231,7 @@ class _Load:
             self._end_as("failed", "wrong_key", text, WrongKey(text))
 
     def _listen_to_signals(self) -> None:
-        if not self._plan.handle_signals or not _in_main_thread():
+        if not self._plan.handle_signals or not in_main_thread():
             return
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -279,43 +278,3 @@ class _Load:
             outcomes=dict(replay.outcomes),
             lag_p99_s=self._monitor.lag_p99_s,
         )
-
-
-def _in_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
-
-
-@contextlib.contextmanager
-def _signals_restored() -> Iterator[None]:
-    """Gives back the signal handlers that were there (a worker's own, say)."""
-    if not _in_main_thread():
-        yield
-        return
-    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def _quiet_client() -> Iterator[None]:
-    """httpx logs a line with the whole URL at every request, which costs time and may tell keys."""
-    loggers = [logging.getLogger(name) for name in ("httpx", "httpcore")]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)
-
-
-def _raise_file_limit() -> None:
-    """Every request in flight is an open file; the usual soft limit is 1,024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -36,7 +36,9 @@ class EventParser:
 
     def feed(self, data: bytes) -> list[Event]:
         """The events that end within `data`."""
-        if self._after_cr and data:
+        if not data:
+            return []
+        if self._after_cr:
             # A CR ended the last line; an LF that follows belongs to it.
             self._after_cr = False
             data = data.removeprefix(b"\n")

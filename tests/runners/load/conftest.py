@@ -1,0 +1,77 @@
+"""A scripted server per test, and short ways to a plan and to its evidence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from records.evidence.folder import EvidenceFolder
+from records.traces.reading import parse_trace
+from runners.load.plan import LoadPlan
+from runners.load.run import run_load
+from tests.runners.load.server import ANSWER, ScriptedServer
+
+
+@pytest.fixture
+def serve():
+    """Starts scripted servers: `serve(response)` or `serve(lambda request: response)`."""
+    started = []
+
+    def start(script=ANSWER):
+        answer = script if callable(script) else lambda request: script
+        started.append(ScriptedServer(answer))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.close()
+
+
+def trace_of(*lines):
+    """A trace of request lines; `prompt` and `at_s` are filled in."""
+    full = [{"at_s": 0.0, "prompt": "hi", **line} for line in lines]
+    return parse_trace("\n".join(json.dumps(line) for line in full).encode(), "test trace")
+
+
+def plan_of(url, *lines, **options):
+    """A plan for a trace of these lines."""
+    options = {"model": "m", "run_id": "run-1", "handle_signals": False, **options}
+    return LoadPlan(url=url, trace=trace_of(*lines), **options)
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Runs a plan: `load(url, {...}, option=…)` gives the outcome and the open folder."""
+
+    def run(url, *lines, on_progress=None, should_stop=None, **options):
+        folder = tmp_path / f"run-{len(list(tmp_path.iterdir()))}"
+        plan = plan_of(url, *lines, **options)
+        outcome = run_load(plan, folder, on_progress, should_stop)
+        return outcome, EvidenceFolder.open(folder)
+
+    return run
+
+
+def rows(folder: EvidenceFolder, table: str) -> list[dict]:
+    """The rows of a table as plain dicts with None for null."""
+    frame = folder.table(table).astype(object)
+    return frame.where(frame.notna(), None).to_dict("records")
+
+
+def everything_in(folder: Path) -> bytes:
+    """All bytes of an evidence folder, compressed ones also unpacked."""
+    import pyarrow.parquet as pq
+    import zstandard
+
+    out = b""
+    for path in folder.rglob("*"):
+        if path.suffix == ".zst":
+            with path.open("rb") as handle:
+                out += zstandard.ZstdDecompressor().stream_reader(handle).read()
+        elif path.suffix == ".parquet":
+            out += str(pq.read_table(path).to_pylist()).encode()
+        elif path.is_file():
+            out += path.read_bytes()
+    return out
