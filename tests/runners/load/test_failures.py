@@ -154,17 +154,27 @@ def test_a_long_error_body_is_cut(load, serve):
     assert len(folder.run["errors"]["http_5xx"]["example"]) == 500
 
 
-def test_an_idle_connection_closed_by_the_server_is_not_a_failure(load, serve):
-    """The server closes after each answer without saying so; the next request goes out again."""
-    server = serve({**ANSWER, "raw": False, "end": "close"})
-    closing = {"events": ANSWER["events"], "headers": {"Connection": "keep-alive"}}
-    server.script = lambda r: closing
-    lines = [{"at_s": i * 0.1} for i in range(5)]
-    _, folder = load(server.url, *lines)
-    found = rows(folder, "attempts")
-    assert [a["outcome"] for a in found] == ["completed"] * 5
-    assert {a["connection"] for a in found} == {"reused"}
+def test_a_connection_is_used_again(load, serve):
+    server = serve()
+    _, folder = load(server.url, *({"at_s": i * 0.1} for i in range(5)))
+    assert {a["connection"] for a in rows(folder, "attempts")} == {"reused"}
     assert server.connections == 1
+
+
+def test_an_idle_connection_that_was_closed_is_no_failure_and_the_resending_shows(load, serve):
+    """The second request meets a closing server, as when a keep-alive just ran out."""
+    server = serve()
+    server.script = lambda r: {"raw": True} if len(server.posts) == 2 else ANSWER
+    _, folder = load(server.url, {"id": "a"}, {"id": "b", "at_s": 0.2})
+    found = {a["request_id"]: a for a in rows(folder, "attempts")}
+    assert (found["b"]["outcome"], found["b"]["connection"]) == ("completed", "resent")
+    assert [r["headers"]["x-request-id"] for r in server.posts] == ["a", "b", "b"]
+
+
+def test_a_server_that_always_closes_is_a_failure_after_a_few_resendings(load, serve):
+    server = serve({"raw": True})
+    assert one(load, server.url)["error_kind"] == "connection_reset"
+    assert len(server.posts) <= 4
 
 
 def test_half_a_surrogate_pair_in_each_of_two_chunks_is_one_character(load, serve):
