@@ -1,0 +1,97 @@
+"""The table by service class: a column keeps one unit from its first row to its foot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from records.charts.figure import Scene
+from records.web import format as fmt
+from records.web.format import Shown, Unit
+from records.web.pages import reading
+from records.web.pages.reading import Record
+
+# (heading, latency, percentile)
+_LATENCIES = (
+    ("TTFT p50", "ttft_s", "p50"),
+    ("TTFT p95", "ttft_s", "p95"),
+    ("TTFT p99", "ttft_s", "p99"),
+    ("ITL p95", "itl_s", "p95"),
+    ("TPOT p50", "tpot_s", "p50"),
+    ("E2E p50", "e2e_s", "p50"),
+    ("E2E p95", "e2e_s", "p95"),
+    ("E2E p99", "e2e_s", "p99"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A class, or all of them; `tone` numbers the class's colour and marker."""
+
+    name: str
+    tone: int
+    cells: list[Shown]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTable:
+    """Headings with their unit, a row per class and the row of the whole run."""
+
+    heads: list[tuple[str, str]]
+    rows: list[Row]
+    total: Row
+
+
+def class_table(record: Record, scene: Scene) -> ClassTable:
+    """Counts, goodput, attainment and latencies, each class on its own."""
+    blocks = [(n, reading.at(record, "classes", n)) for n in scene.classes]
+    blocks = [(n, b) for n, b in blocks if b]
+    every = [b for _, b in blocks] + [record]
+    heads = [
+        ("Attempted", "n"),
+        ("Accepted", "n"),
+        ("Accepted goodput", "/s"),
+        ("SLO attainment", "%"),
+    ]
+    columns: list[list[Shown]] = [
+        [reading.count(b, "counts", "attempted") for b in every],
+        [reading.count(b, "counts", "accepted") for b in every],
+        [reading.figure(b, "goodput", "accepted_per_s", unit=fmt.PER_S) for b in every],
+        [reading.figure(b, "goodput", "slo_attainment", unit=fmt.PERCENT) for b in every],
+    ]
+    for heading, metric, p in _LATENCIES:
+        unit = _column_unit(every, metric, p)
+        heads.append((heading, unit.name))
+        columns.append([reading.percentile(b, metric, p, unit) for b in every])
+    cells = [list(row) for row in zip(*columns, strict=True)]
+    rows = [Row(n, scene.tone(n), cells[i]) for i, (n, _) in enumerate(blocks)]
+    return ClassTable(heads, rows, Row("All", 0, cells[-1]))
+
+
+def _column_unit(blocks: Sequence[Record], metric: str, p: str) -> Unit:
+    found = [reading.at(b, "latency", metric, p) or {} for b in blocks]
+    return fmt.time_unit([f.get("value") for f in found if f.get("supported") is not False])
+
+
+def objectives_text(scene: Scene) -> str:
+    """The objectives in one sentence; empty when the workload sets none."""
+    names = {"ttft_s": "TTFT", "itl_s": "ITL", "tpot_s": "TPOT", "e2e_s": "E2E"}
+    said = []
+    for name in scene.classes:
+        objective = scene.objectives.get(name) or {}
+        limits = [
+            f"{short} ≤ {_time(objective[key])}" for key, short in names.items() if key in objective
+        ]
+        if not limits:
+            continue
+        text = f"{name}: {' and '.join(limits)}"
+        if target := objective.get("attainment_target"):
+            text += f", for at least {fmt.plain(target, fmt.PERCENT).with_unit} of attempted"
+        said.append(text)
+    return "; ".join(said)
+
+
+def _time(seconds: float) -> str:
+    unit = fmt.time_unit([seconds])
+    value = seconds * unit.factor
+    return f"{fmt.number(value, 0 if value == round(value) else 1)}{fmt.NBSP}{unit.name}"
