@@ -4,6 +4,7 @@ Run as a plain script (`python -I -S child.py PARENT_PID NICE PROGRAM ARG…`): 
 replaces itself by the program, so it costs no process. Standard library only.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -25,12 +26,22 @@ def die_with_parent(parent: int) -> None:
         sys.exit(1)
 
 
+def set_niceness(nice: int) -> None:
+    """Give way (above 0), or come first (below 0, where this user may)."""
+    # Linux weighs sessions against each other first, and each child leads one: without
+    # the second line the niceness would count among the child's own processes only.
+    with contextlib.suppress(OSError):
+        os.nice(nice)
+    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as group:
+        group.write(str(nice))
+
+
 def main(argv: list[str]) -> None:
     """Set the death signal and the niceness, then become the program."""
     parent, nice, program = int(argv[0]), int(argv[1]), argv[2:]
     die_with_parent(parent)
     if nice:
-        os.nice(nice)
+        set_niceness(nice)
     os.execv(program[0], program)  # noqa: S606 - the supervisor's own command line, no shell wanted
 
 

@@ -21,6 +21,8 @@ def web_spec(options: Options, fd: int) -> Spec:
         log=options.logs / "web.log",
         cwd=options.data,
         pass_fds=(fd,),
+        # Somebody looking at pages while a run is measured must not show in its figures.
+        nice=5,
     )
 
 
@@ -55,7 +57,8 @@ def worker_specs(options: Options) -> list[Spec]:
     return [
         # SIGTERM to the whole group: the pool process that replays a trace must stop,
         # seal its evidence and mark the run, not be waited for until the trace is over.
-        _worker(options, "loadgen", whole_group=True, grace_s=15.0),
+        # It comes first where this user may ask for that: whatever delays it makes the run invalid.
+        _worker(options, "loadgen", nice=-10, whole_group=True, grace_s=15.0),
         # Analysis gives way: a run that is being measured must not feel it.
         _worker(options, "default", nice=10, grace_s=10.0),
         _celery(
@@ -85,5 +88,6 @@ def endpoint_spec(options: Options, name: str, profile: str, port: int) -> Spec:
         ),
         log=options.logs / f"endpoint-{name}.log",
         cwd=options.data,
+        nice=-5,
         order=2,
     )
