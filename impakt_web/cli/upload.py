@@ -234,7 +234,9 @@ def _answer(response: httpx.Response, base: str) -> dict[str, Any]:
         facts = {"sha256": body["sha256"], "record_url": body["record_url"]}
     except (ValueError, KeyError, TypeError) as error:
         raise OtherSideFailed(f"{base} does not answer as an IMPAKT registry") from error
-    return {"created": status == 201, **facts, "run": run}
+    # An answer given again to our key is 201 as at first, but made nothing now.
+    created = status == 201 and "Idempotent-Replayed" not in response.headers
+    return {"created": created, **facts, "run": run}
 
 
 def _detail(response: httpx.Response) -> str:

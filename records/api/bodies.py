@@ -44,18 +44,18 @@ class TooLarge(APIException):
 
     status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"More than the {limit} bytes that this server takes")
+    def __init__(self) -> None:
+        super().__init__(f"More than the {settings.UPLOAD_MAX_BYTES} bytes that this server takes")
 
 
 class JsonBody(JSONParser):
-    """JSON of at most DATA_UPLOAD_MAX_MEMORY_SIZE that any database and any reader can keep."""
+    """A JSON object that any database and any reader can keep.
+
+    Its size is bounded by DATA_UPLOAD_MAX_MEMORY_SIZE before it comes here.
+    """
 
     def parse(self, stream, media_type=None, parser_context=None):
-        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        data = stream.read(limit + 1)
-        if len(data) > limit:
-            raise TooLarge(limit)
+        data = stream.read()
         try:
             parsed = super().parse(io.BytesIO(data), media_type, parser_context)
             if b"\\u" in data:
@@ -130,7 +130,7 @@ def refuse_oversized(request: Request) -> None:
     """413 by the declared length, before a byte of it is read."""
     declared = request.META.get("CONTENT_LENGTH") or "0"
     if declared.isdigit() and int(declared) > settings.UPLOAD_MAX_BYTES + _FRAMING:
-        raise TooLarge(settings.UPLOAD_MAX_BYTES)
+        raise TooLarge
 
 
 def _source(request: Request) -> tuple[Iterable[bytes], str]:
@@ -159,7 +159,7 @@ def _written(blocks: Iterable[bytes], path: Path) -> tuple[str, int]:
         for block in blocks:
             size += len(block)
             if size > settings.UPLOAD_MAX_BYTES:
-                raise TooLarge(settings.UPLOAD_MAX_BYTES)
+                raise TooLarge
             digest.update(block)
             out.write(block)
     return digest.hexdigest(), size

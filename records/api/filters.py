@@ -18,6 +18,10 @@ class Id(filters.NumberFilter):
 
     field_class = forms.IntegerField
 
+    def __init__(self, *args, **kwargs) -> None:
+        # What a database can hold; beyond it SQLite fails instead of finding nothing.
+        super().__init__(*args, min_value=0, max_value=2**63 - 1, **kwargs)
+
 
 class ProjectRowsFilter(filters.FilterSet):
     """What every list can be narrowed by."""

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 import orjson
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 from rest_framework.renderers import JSONRenderer
@@ -26,6 +26,8 @@ from records.evidence.canonical import sha256_of
 from records.models import IdempotencyKey, Project
 
 HEADER = "Idempotency-Key"
+# Set on an answer given again.
+REPLAYED = "Idempotent-Replayed"
 # Longer than any create takes; a shorter time would let two of them run at once.
 CLAIM_S = 15 * 60
 _LONGEST = 200
@@ -77,13 +79,9 @@ def _claim(request: Request, project: Project, key: str, body: str) -> tuple[Ide
     # The route names the user too: a key of one member says nothing to another.
     route = f"{request.user.pk} {request.method} {request.path}"
     facts = {"body_sha256": body, "created_by": request.user}
-    try:
-        with transaction.atomic():
-            row, created = IdempotencyKey.objects.get_or_create(
-                project=project, route=route, key=key, defaults=facts
-            )
-    except IntegrityError:
-        row, created = IdempotencyKey.objects.get(project=project, route=route, key=key), False
+    row, created = IdempotencyKey.objects.get_or_create(
+        project=project, route=route, key=key, defaults=facts
+    )
     if created:
         return row, True
     now = timezone.now()
@@ -100,7 +98,10 @@ def _again(claim: IdempotencyKey, body: str) -> Response:
     if claim.status is None:
         detail = "The first request with this key is still being answered; ask again"
         return problem(409, detail, [_FIELD], {"Retry-After": "2"})
-    return Response(claim.response, claim.status, headers={"Idempotent-Replayed": "true"})
+    headers = {REPLAYED: "true"}
+    if isinstance(claim.response, dict) and "url" in claim.response:
+        headers["Location"] = claim.response["url"]
+    return Response(claim.response, claim.status, headers=headers)
 
 
 _FIELD = {"field": HEADER, "detail": "A key stands for one create with one body"}

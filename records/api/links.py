@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.urls import NoReverseMatch
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
@@ -11,10 +10,7 @@ from records.models import Run
 
 def run_page(request: Request, run: Run) -> str:
     """The run's page for people."""
-    try:
-        return reverse("run", [run.project.slug, run.number], request=request)
-    except NoReverseMatch:
-        return reverse("api:run-detail", [run.pk], request=request)
+    return reverse("run", [run.project.slug, run.number], request=request)
 
 
 def record_url(request: Request, run: Run) -> str | None:

@@ -16,7 +16,7 @@ class Cursor(CursorPagination):
     cursor_query_description = "From `next` or `previous` of another page."
     max_page_size = 200
     # DRF stops at 1,000 rows of one sort value, and would give that page for ever.
-    offset_cutoff = None
+    offset_cutoff = 10**9
 
     def paginate_queryset(self, queryset, request, view=None):
         try:

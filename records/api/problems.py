@@ -6,7 +6,8 @@ import logging
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -30,6 +31,11 @@ def handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler; None lets Django log and answer 500."""
     if isinstance(error, ImpaktError):
         return _ours(error)
+    if isinstance(error, RequestDataTooBig):
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        return problem(413, f"More than the {limit} bytes that this server takes here")
+    if isinstance(error, SuspiciousOperation):
+        return problem(400, "The request is not of a form that this server takes")
     response = exception_handler(error, context)
     if response is None:
         return None

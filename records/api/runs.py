@@ -119,7 +119,7 @@ class Runs(ReadOnly):
             if launch:
                 run = run_service.run_launch(run=run, user=request.user)
             body = RunDetail(run, context=self.get_serializer_context()).data
-            return Response(body, 201, headers={"Location": body["url"]})
+            return Response(body, 201, headers={"Location": str(body["url"])})
 
         return once(request, project, make)
 

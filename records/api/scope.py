@@ -19,6 +19,8 @@ def projects(request: Request) -> QuerySet[Project]:
 
 def visible(request: Request, rows: QuerySet, path: str = "project") -> QuerySet:
     """The rows whose project, found along `path`, the request may see."""
+    if request.auth is not None:
+        return rows.filter(**{path: request.auth.project_id})
     return rows.filter(**{f"{path}__in": projects(request)})
 
 

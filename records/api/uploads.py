@@ -80,4 +80,4 @@ class Uploads(ReadOnly):
             detail = "These bytes are being taken in by another request; ask again"
             return problem(409, detail, headers={"Retry-After": "2"})
         data = UploadOut(found.upload, context=self.get_serializer_context()).data
-        return Response(data, 201 if found.made else 200, headers={"Location": data["url"]})
+        return Response(data, 201 if found.made else 200, headers={"Location": str(data["url"])})

@@ -67,4 +67,4 @@ class ReadOnly(mixins.ListModelMixin, mixins.RetrieveModelMixin, ProjectRows):
         made = row.pk > before
         serializer = self.detail_serializer_class or self.serializer_class
         body = serializer(row, context=self.get_serializer_context()).data
-        return Response(body, 201 if made else 200, headers={"Location": body["url"]})
+        return Response(body, 201 if made else 200, headers={"Location": str(body["url"])})
