@@ -65,6 +65,7 @@ def _loaded(run: Run, heart: Heartbeat) -> tuple[str, str]:
     try:
         plan = plan_of(run)
         outcome = load(plan, _empty_folder(run), heart.progress, heart.should_stop)
+        heart.ended(outcome)
     except ImpaktError as error:
         return RunState.FAILED, str(error)
     except Exception as error:
@@ -172,6 +173,15 @@ class Heartbeat:
     def progress(self, progress: Progress) -> None:
         """Notes how the run stands; the next beat writes it."""
         self._latest = asdict(progress)
+
+    def ended(self, outcome: LoadOutcome) -> None:
+        """Notes what became of the requests in the end and writes it at once."""
+        counts = dict(outcome.outcomes)
+        self._latest = {**self._latest, "outcomes": counts, "in_flight": 0}
+        if outcome.state == "completed":
+            total = sum(counts.values())
+            self._latest |= {"sent": total, "due": total}
+        self._once()
 
     def should_stop(self) -> str | bool:
         """True once a person cancelled, "interrupted" once the worker must end, else False."""

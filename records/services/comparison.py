@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
 
-from records.errors import BadInput, FieldError
+from records.analysis.comparison import compare
+from records.errors import BadInput, FieldError, ImpaktError
 from records.evidence.canonical import sha256_of
 from records.models import Comparison, MeasurementRecord, Project, Run, Workload
-from records.models.choices import Verdict
 from records.services import audit
 from records.services.numbers import next_number
 from records.services.permissions import require
+
+log = logging.getLogger(__name__)
 
 
 def comparison_create(
@@ -28,12 +31,13 @@ def comparison_create(
 ) -> Comparison:
     """A comparison of runs; its document is there once every run has a record.
 
-    BadInput when a side is empty, a run stands on both or is of another project.
+    BadInput when a side is empty, a run stands on both, is of another project or
+    has a record that cannot be compared.
     """
     require(user, project, "compare")
-    comparison = created(project, user, title, baselines, candidates, workload)
-    comparison_refresh(comparison=comparison)
-    return comparison
+    with transaction.atomic():
+        comparison = created(project, user, title, baselines, candidates, workload)
+        return comparison_refresh(comparison=comparison)
 
 
 def created(
@@ -71,14 +75,14 @@ def comparison_refresh(*, comparison: Comparison) -> Comparison:
     candidates = _records(comparison.candidates.order_by("number"))
     if baselines is None or candidates is None:
         return comparison
-    document = _compared(comparison, baselines, candidates)
+    document = compare(candidates=candidates, baselines=baselines)
     sha256 = sha256_of(document)
     if sha256 == comparison.sha256:
         return comparison
     with transaction.atomic():
         before = comparison.sha256
         comparison.document, comparison.sha256 = document, sha256
-        comparison.verdict = _verdict(document)
+        comparison.verdict = document["verdict"]
         comparison.save(update_fields=["document", "sha256", "verdict"])
         audit.record(
             project=comparison.project, actor_name="worker", action="comparison.refresh",
@@ -97,23 +101,12 @@ def _records(runs) -> list[dict[str, Any]] | None:
     return documents
 
 
-def _compared(
-    comparison: Comparison, baselines: list[dict[str, Any]], candidates: list[dict[str, Any]]
-) -> dict[str, Any]:
-    from records.analysis.comparison import compare
-
-    return compare(candidates=candidates, baselines=baselines)
-
-
-def _verdict(document: dict[str, Any]) -> str:
-    verdict = document.get("verdict")
-    if isinstance(verdict, dict):
-        verdict = verdict.get("verdict")
-    return verdict if verdict in Verdict.values else ""
-
-
 def refresh_for_run(*, run: Run) -> None:
     """Computes every comparison anew that this run is part of."""
     part_of = Q(baselines=run) | Q(candidates=run)
     for comparison in Comparison.objects.filter(part_of, project=run.project).distinct():
-        comparison_refresh(comparison=comparison)
+        try:
+            comparison_refresh(comparison=comparison)
+        except ImpaktError:
+            # The run has its record all the same; the comparison keeps what it showed.
+            log.exception("%s", comparison)

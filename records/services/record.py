@@ -18,7 +18,7 @@ from records.evidence.folder import EvidenceFolder
 from records.evidence.manifest import Difference
 from records.models import MeasurementRecord, Run
 from records.models.choices import RunState
-from records.services import alert, audit
+from records.services import alert, audit, comparison
 from records.services.evidence import evidence_add, folder_checkout
 from records.services.judgment import judgments_ingest
 
@@ -111,7 +111,7 @@ def run_analyse(*, run: Run) -> MeasurementRecord:
                 project=run.project, actor_name="worker", action="run.complete", target=run
             )
     run.refresh_from_db()
-    _refresh_comparisons(run)
+    comparison.refresh_for_run(run=run)
     return stored
 
 
@@ -121,12 +121,6 @@ def _judge(folder: EvidenceFolder, run: Run) -> None:
     except BadInput as error:
         # Unjudged work is not accepted; the record says that there is no judgment set.
         log.warning("%s: not judged: %s", run, error)
-
-
-def _refresh_comparisons(run: Run) -> None:
-    from records.services import comparison
-
-    comparison.refresh_for_run(run=run)
 
 
 def analysis_failed(*, run: Run, reason: str) -> None:
