@@ -7,6 +7,7 @@ followed, TLS is verified. A body is never decoded before its bytes have a time.
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -17,11 +18,12 @@ import httpx
 from runners.load.answer import BadEvent
 from runners.load.attempt import Attempt, Broken
 from runners.load.body import PATHS, BodyReader
-from runners.load.plan import LoadPlan
+from runners.load.plan import LoadPlan, Secret
 
 # Below the 5 s after which common servers close an idle connection.
 _KEEP_IDLE_S = 4.0
 _MAX_ERROR_BODY = 64 << 10
+_MAX_MODELS = 4 << 20
 # How long the tail of a finished stream may take, for the connection's reuse.
 _TAIL_S = 1.0
 # A connection that was closed under us while idle says so at once.
@@ -30,37 +32,56 @@ _MAX_RESENDS = 3
 
 
 class HttpxClient:
-    """Sends attempts to one endpoint. `now` gives seconds from run start."""
+    """Sends attempts to one endpoint. `now` gives seconds from run start.
+
+    Every connection has a transport of its own: one pool for all looks through
+    all its idle connections at every request, which costs milliseconds at a
+    few hundred of them.
+    """
 
     def __init__(self, plan: LoadPlan, now: Callable[[], float]) -> None:
         self._plan, self.now = plan, now
-        headers = {"User-Agent": "impakt", "Accept-Encoding": "identity"}
-        if plan.api_key is not None:
-            headers["Authorization"] = f"Bearer {plan.api_key.reveal()}"
-        self._client = httpx.AsyncClient(
-            headers=headers,
-            timeout=None,  # noqa: S113  # every attempt has its own deadline, set around it
-            trust_env=False,
-            follow_redirects=False,
-            limits=httpx.Limits(
-                max_connections=None, max_keepalive_connections=None, keepalive_expiry=_KEEP_IDLE_S
-            ),
-        )
-        self._url = httpx.URL(plan.url.rstrip("/") if "?" not in plan.url else plan.url)
+        url = httpx.URL(plan.url)
+        self._url = url.copy_with(username=None, password=None, fragment=None)
+        self._headers = {"User-Agent": "impakt", "Accept-Encoding": "identity"}
+        self._headers |= _authorization(url, plan.api_key)
+        self._tls = httpx.create_ssl_context(trust_env=False)
+        self._idle: list[httpx.AsyncHTTPTransport] = []
+        self._all: list[httpx.AsyncHTTPTransport] = []
 
     def _at(self, path: str) -> httpx.URL:
-        return self._url.copy_with(path=self._url.path.rstrip("/") + path)
+        # A query after the path (api-version, say) stays where it is.
+        raw = self._url.raw_path.split(b"?", 1)
+        query = b"?" + raw[1] if len(raw) == 2 else b""
+        return self._url.copy_with(raw_path=raw[0].rstrip(b"/") + path.encode() + query)
+
+    def _take_line(self) -> httpx.AsyncHTTPTransport:
+        """The connection used last, which is least likely to have been closed, or a new one."""
+        if self._idle:
+            return self._idle.pop()
+        limits = httpx.Limits(max_connections=1, keepalive_expiry=_KEEP_IDLE_S)
+        line = httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits)
+        self._all.append(line)
+        return line
 
     async def get_models(self, timeout_s: float) -> tuple[int, bytes]:
         """Status and body of GET /models; Broken when no answer came."""
+        line = self._take_line()
+        request = httpx.Request("GET", self._at("/models"), headers=self._headers)
         try:
             async with asyncio.timeout(timeout_s):
-                response = await self._client.get(self._at("/models"))
+                response = await line.handle_async_request(request)
+                try:
+                    body = await _limited(response.aiter_bytes(), _MAX_MODELS)
+                finally:
+                    await response.aclose()
         except TimeoutError:
             raise Broken("timeout", f"no answer within {timeout_s:g} s") from None
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.StreamError) as error:
             raise broken(error) from error
-        return response.status_code, response.content
+        finally:
+            self._idle.append(line)
+        return response.status_code, body
 
     async def send(self, attempt: Attempt, body: bytes, headers: Mapping[str, str]) -> None:
         """Sends one attempt and reads its answer to the end, filling in `attempt`.
@@ -90,15 +111,16 @@ class HttpxClient:
             elif event == "http11.send_request_headers.started":
                 attempt.connection = attempt.connection or "reused"
 
-        request = self._client.build_request(
+        request = httpx.Request(
             "POST",
             self._at(PATHS[self._plan.api]),
             content=body,
-            headers={"Content-Type": "application/json", **headers},
+            headers={**self._headers, "Content-Type": "application/json", **headers},
             extensions={"trace": on_trace},
         )
+        line = self._take_line()
         try:
-            response = await self._client.send(request, stream=True)
+            response = await line.handle_async_request(request)
             try:
                 await self._read(response, attempt)
             finally:
@@ -107,6 +129,8 @@ class HttpxClient:
             raise broken(error) from error
         except BadEvent as error:
             raise Broken("bad_response", str(error)) from error
+        finally:
+            self._idle.append(line)
 
     async def _read(self, response: httpx.Response, attempt: Attempt) -> None:
         attempt.first_byte_s = self.now()
@@ -127,15 +151,32 @@ class HttpxClient:
 
     async def close(self) -> None:
         """Closes every connection."""
-        await self._client.aclose()
+        for line in self._all:
+            await line.aclose()
 
 
-async def _error_text(stream: AsyncIterator[bytes]) -> str:
+def _authorization(url: httpx.URL, key: Secret | None) -> dict[str, str]:
+    """The key when there is one, else what the URL itself carries."""
+    if key is not None:
+        return {"Authorization": f"Bearer {key.reveal()}"}
+    if not url.userinfo:
+        return {}
+    pair = f"{url.username}:{url.password}".encode()
+    return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+
+
+async def _limited(stream: AsyncIterator[bytes], limit: int) -> bytes:
+    """The body, or its first `limit` bytes and a little more."""
     body = b""
     async for data in stream:
         body += data
-        if len(body) >= _MAX_ERROR_BODY:
+        if len(body) >= limit:
             break
+    return body
+
+
+async def _error_text(stream: AsyncIterator[bytes]) -> str:
+    body = await _limited(stream, _MAX_ERROR_BODY)
     return " ".join(body[:500].decode("utf-8", "replace").split())
 
 

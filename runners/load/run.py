@@ -29,6 +29,7 @@ from runners.load.surroundings import (
     quiet_client,
     raise_file_limit,
     signals_restored,
+    steady_interpreter,
 )
 
 log = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ def run_load(
     load = _Load(plan, writer, on_progress, should_stop)
     try:
         raise_file_limit()
-        with signals_restored(), quiet_client(), event_loop() as runner:
+        with signals_restored(), quiet_client(), steady_interpreter(), event_loop() as runner:
             end = runner.run(load.run())
     except BaseException as error:
         # A fault of ours: the evidence so far is kept, the fault is not hidden.

@@ -24,8 +24,9 @@ AS_IS = {
     "outcome", "error_kind", "output_tokens", "reasoning_tokens", "finish_reason",
     "http_status", "tool_calls", "cached_tokens",
 }  # fmt: skip
-# What the server writes on time may reach us this much later on a busy machine.
-LATE_S = 0.040
+# What the server writes on time may reach us later on a busy machine, but not as late
+# as its next write, 100 ms on: the time still tells which event counted.
+LATE_S = 0.095
 
 
 @pytest.fixture(scope="module")
