@@ -60,10 +60,15 @@ def ended_at(run: Mapping[str, Any]) -> str:
     begun = str((run.get("clock") or {}).get("started_at") or run.get("created_at"))
     lasted = (run.get("end") or {}).get("ended_s")
     try:
-        moment = datetime.fromisoformat(begun).astimezone(UTC) + timedelta(seconds=lasted or 0.0)
+        moment = _utc(datetime.fromisoformat(begun)) + timedelta(seconds=lasted or 0.0)
     except ValueError as error:
         raise BadEvidence("run.json", "created_at", "RFC 3339") from error
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _utc(moment: datetime) -> datetime:
+    """In UTC; a time without a zone is taken as UTC, never as this machine's zone."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def last_requests(requests: pd.DataFrame) -> dict[str, str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
-from records.acceptance.judging import judge_folder
+from records.acceptance.judging import ended_at, judge_folder
 from records.acceptance.verdicts import add_verdicts
 from records.analysis.record import analyze_folder
 from records.errors import BadInput, BadWorkload
@@ -142,3 +143,16 @@ def test_uploaded_verdicts_override_automatic_ones_criterion_by_criterion(make, 
     add_verdicts(folder, csv, folder.workload)
     # c failed only `cites`, severely; the upload says it did not.
     assert analyze_folder(folder.path)["counts"]["severe_failures"] == 0
+
+
+def test_a_start_without_a_zone_is_utc_on_every_machine(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        run = {"created_at": "2026-01-01T00:00:00", "end": {"ended_s": 1.0}}
+        assert ended_at(run) == "2026-01-01T00:00:01.000Z"
+        run["created_at"] = "2026-01-01T09:00:00+09:00"
+        assert ended_at(run) == "2026-01-01T00:00:01.000Z"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
