@@ -22,7 +22,7 @@ def web_spec(options: Options, fd: int) -> Spec:
         cwd=options.data,
         pass_fds=(fd,),
         # Somebody looking at pages while a run is measured must not show in its figures.
-        nice=5,
+        nice=2,
     )
 
 
@@ -60,7 +60,7 @@ def worker_specs(options: Options) -> list[Spec]:
         # It comes first where this user may ask for that: whatever delays it makes the run invalid.
         _worker(options, "loadgen", nice=-10, whole_group=True, grace_s=15.0),
         # Analysis gives way: a run that is being measured must not feel it.
-        _worker(options, "default", nice=10, grace_s=10.0),
+        _worker(options, "default", nice=5, grace_s=10.0),
         _celery(
             options,
             "beat",
