@@ -14,6 +14,9 @@ from typing import Any
 # The order in which classes take their colours, markers and dashes.
 CLASS_MARKERS = ("circle", "square", "triangle-up", "diamond", "x")
 _STEPS = (1.0, 2.0, 5.0)
+# For an axis of less than a decade, where 1, 2, 5 would leave two ticks.
+_FINE = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
+_FEWEST_TICKS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
 def log_axis(title: str, low: float, high: float) -> dict[str, Any]:
     """A logarithmic time axis in seconds, with ticks at 1, 2 and 5 in readable units."""
     values = log_ticks(low, high)
+    if len(values) < _FEWEST_TICKS:
+        values = log_ticks(low, high, _FINE)
     return axis(
         title,
         type="log",
@@ -89,11 +94,18 @@ def log_axis(title: str, low: float, high: float) -> dict[str, Any]:
     )
 
 
-def log_ticks(low: float, high: float) -> list[float]:
+def log_ticks(low: float, high: float, steps: Sequence[float] = _STEPS) -> list[float]:
     """1, 2 and 5 times powers of ten between both ends."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    ticks = [m * 10.0**e for e in range(first, last + 1) for m in _STEPS]
+    ticks = [m * 10.0**e for e in range(first, last + 1) for m in steps]
     return [t for t in ticks if low * 0.999 <= t <= high * 1.001]
+
+
+def linear_ticks(low: float, high: float, most: int = 7) -> list[float]:
+    """Round values from low to high, at most `most` of them."""
+    step = 10.0 ** math.floor(math.log10(max(high - low, 1e-9) / most))
+    step = next(s for s in (step, 2 * step, 5 * step, 10 * step) if (high - low) / s <= most)
+    return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def log_ends(values: Sequence[float]) -> tuple[float, float]:
@@ -116,7 +128,7 @@ def seconds_text(value: float) -> str:
     """A time in a sentence: ms below 10 s, else s."""
     if value < 10:
         return f"{value * 1000:,.0f}\u00a0ms"
-    return f"{value:,.1f}\u00a0s"
+    return f"{value:,.0f}\u00a0s" if value == round(value) else f"{value:,.1f}\u00a0s"
 
 
 def label(text: str, x: Any, y: Any, **more: Any) -> dict[str, Any]:

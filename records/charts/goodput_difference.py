@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from records.charts.figure import Figure, Scene, axis, colour, label
+from records.charts.figure import Figure, Scene, axis, colour, label, linear_ticks
 
 _TONES = {"better": "--st-positive", "worse": "--st-negative", "open": "--st-neutral"}
 
@@ -49,6 +49,7 @@ def goodput_difference(
             | ({} if place == 0 else {"font": {"color": colour("--ink")}})
         )
     low, high = _ends(known, margin)
+    ticks = linear_ticks(low, high)
     shapes = [_band(margin, high)] if margin is not None else []
     if margin is not None:
         notes.append(_adopt(margin))
@@ -59,7 +60,8 @@ def goodput_difference(
         layout={
             "xaxis": axis(
                 "change of accepted goodput against the baseline, %",
-                range=[low, high], ticksuffix=" %", tickformat="+~r", zeroline=True,
+                range=[low, high], tickvals=ticks, ticktext=[_percent(t) for t in ticks],
+                zeroline=True,
             ),
             "yaxis": {
                 "title": {"text": "class (no unit)"}, "meta": "hidden", "showticklabels": False,
@@ -75,6 +77,11 @@ def goodput_difference(
         " baseline replicates.",
         low=True,
     )  # fmt: skip
+
+
+def _percent(value: float) -> str:
+    sign = "+" if value > 0 else "\u2212" if value < 0 else ""
+    return f"{sign}{abs(value):,g}\u00a0%"
 
 
 def _tone(row: Mapping[str, Any]) -> str:

@@ -18,8 +18,9 @@ NAMES = {
 }  # fmt: skip
 _SHORT = {"queue_prefill": "queue + prefill", "client": "client", "external": "external"}
 _BANDS = {"median": "median (p40–p60)", "tail": "tail (above p95)"}
-# Below this share a bar is too narrow for its name.
-_NAMED_FROM = 0.2
+# A bar shorter than this part of the axis is too narrow for its name.
+_NAMED_FROM = 0.22
+_ROOM = 1.18
 
 
 def phases(bars: Sequence[Mapping[str, Any]], scene: Scene) -> Figure | None:
@@ -41,11 +42,11 @@ def phases(bars: Sequence[Mapping[str, Any]], scene: Scene) -> Figure | None:
     return Figure(
         question="Where does the time go, at the median and in the tail?",
         finding=_finding(ordered),
-        data=[_trace(p, ordered, places) for p in present],
+        data=[_trace(p, ordered, places, longest * _ROOM) for p in present],
         layout={
             "barmode": "stack",
             "bargap": 0.3,
-            "xaxis": axis("mean time from intended arrival, s", range=[0, longest * 1.15]),
+            "xaxis": axis("mean time from intended arrival, s", range=[0, longest * _ROOM]),
             "yaxis": {
                 "title": {"text": "class and band of E2E (no unit)"}, "meta": "hidden",
                 "showticklabels": False, "showgrid": False, "range": [top + 0.5, -0.6],
@@ -92,7 +93,7 @@ def _rows(bars: Sequence[Mapping[str, Any]]) -> tuple[list[float], list[dict[str
 
 
 def _trace(
-    phase: str, bars: Sequence[Mapping[str, Any]], places: Sequence[float]
+    phase: str, bars: Sequence[Mapping[str, Any]], places: Sequence[float], axis_s: float
 ) -> dict[str, Any]:
     values = [max(0.0, b["seconds"].get(phase) or 0.0) for b in bars]
     shares = [v / _total(b) if _total(b) else 0.0 for v, b in zip(values, bars, strict=True)]
@@ -100,7 +101,10 @@ def _trace(
     return {
         "type": "bar", "orientation": "h", "name": NAMES[phase], "x": values, "y": list(places),
         "width": 0.72, "marker": _marker(phase), "showlegend": False,
-        "text": [f"{short} {100 * s:.0f} %" if s >= _NAMED_FROM else "" for s in shares],
+        "text": [
+            f"{short} {100 * s:.0f} %" if v >= _NAMED_FROM * axis_s else ""
+            for v, s in zip(values, shares, strict=True)
+        ],
         "textposition": "inside", "insidetextanchor": "start", "constraintext": "none",
         "textfont": {"color": colour(f"--on-{_token(phase)}"), "weight": 600},
         "customdata": [100 * s for s in shares],

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 
 from records.errors import BadInput
 from records.models import Comparison, Project, Run
 from records.selectors import registry
 from records.services import comparison as services
-from records.web.access import in_project, require
+from records.web.access import in_project, may, require
 from records.web.pages.comparison import comparison_page
 
 
@@ -30,17 +30,34 @@ def comparison(request: HttpRequest, project: Project, number: int) -> HttpRespo
         found = registry.comparison_get(project, number)
     except Comparison.DoesNotExist as error:
         raise Http404("No such comparison") from error
-    sides = list(found.baselines.all()), list(found.candidates.all())
+    sides = [
+        sorted(side.all(), key=lambda r: r.number) for side in (found.baselines, found.candidates)
+    ]
     context = {
         "comparison": found,
         "baselines": sides[0],
         "candidates": sides[1],
         "waiting": [r for r in (*sides[0], *sides[1]) if r.valid is None],
+        "can_launch": may(request, "launch"),
         "simulated": any(r.simulated for r in (*sides[0], *sides[1])),
     }
     if found.document is not None:
         context |= comparison_page(found)
     return render(request, "comparison.html", context)
+
+
+@in_project
+def comparison_json(request: HttpRequest, project: Project, number: int) -> HttpResponse:
+    """The document as it is stored."""
+    try:
+        found = registry.comparison_get(project, number)
+    except Comparison.DoesNotExist as error:
+        raise Http404("No such comparison") from error
+    if found.document is None:
+        raise Http404("Not computed yet")
+    response = JsonResponse(found.document)
+    response["Content-Disposition"] = f'attachment; filename="{found}.json"'
+    return response
 
 
 def _create(request: HttpRequest, project: Project) -> HttpResponse:

@@ -7,6 +7,7 @@ converts to ms or %, and decides what an unknown is called.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -189,6 +190,14 @@ def plain(
     return Shown(shown[0], unit.name, low_text, high_text, n)
 
 
+def exact(value: float, unit: Unit) -> str:
+    """A number somebody set, such as an objective: as it was set, never rounded to intervals."""
+    scaled = Decimal(repr(round(value * unit.factor, 6))).normalize()
+    places = max(0, -int(scaled.as_tuple().exponent))
+    text = number(float(scaled), places)
+    return f"{text}{NBSP}{unit.name}" if unit.name else text
+
+
 def pair(
     baseline: float, candidate: float, difference: Mapping[str, Any], unit: Unit
 ) -> tuple[str, str]:
@@ -197,9 +206,19 @@ def pair(
     places = None
     if low is not None and high is not None:
         places = decimals(low * unit.factor, high * unit.factor)
+    sides = [v * unit.factor for v in (baseline, candidate)]
     if places is None:
-        places = max(significant(baseline * unit.factor), significant(candidate * unit.factor))
+        places = max(significant(v) for v in sides)
+    # A side that is not 0 is not shown as 0, however far the other one is away.
+    least = min((abs(v) for v in sides if v), default=0.0)
+    if least:
+        places = max(places, -math.floor(math.log10(least)))
     return number(baseline * unit.factor, places), number(candidate * unit.factor, places)
+
+
+def real_minus(text: str) -> str:
+    """The text with a minus before each number that has a hyphen there."""
+    return re.sub(r"(?<![\w.])-(?=\d)", MINUS, text)
 
 
 def size(n: int) -> str:

@@ -41,7 +41,9 @@ class CampaignForm(forms.Form):
     )
     warmup_s = forms.FloatField(min_value=0, initial=0, label="Warm-up")
     window_s = forms.FloatField(min_value=1, required=False, label="Window")
-    drain_s = forms.FloatField(min_value=0, initial=DEFAULTS["drain_s"], label="Drain at most")
+    drain_s = forms.FloatField(
+        min_value=0, required=False, initial=DEFAULTS["drain_s"], label="Drain at most"
+    )
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -81,6 +83,7 @@ class CampaignForm(forms.Form):
         return self.runs * self.run_s
 
     @property
-    def most_s(self) -> float:
-        """Seconds of the campaign when every drain takes as long as it may."""
-        return self.runs * (self.run_s + self.cleaned_data["drain_s"])
+    def most_s(self) -> float | None:
+        """The same when every drain takes as long as it may; None where it has no limit."""
+        drain = self.cleaned_data["drain_s"]
+        return None if drain is None else self.runs * (self.run_s + drain)

@@ -17,7 +17,7 @@ from records.web.pages import reading, run_trust
 from records.web.pages.progress import progress_of
 from records.web.pages.reading import scene_of
 from records.web.pages.run_charts import charts
-from records.web.pages.run_classes import class_table, objectives_text
+from records.web.pages.run_classes import class_table, objectives_text, spreads
 from records.web.pages.run_outcomes import outcomes
 from records.web.pages.run_story import story
 from records.web.pages.run_tiles import tiles
@@ -61,6 +61,7 @@ def _figures(run: Run, record: MeasurementRecord, evidence: list[Any]) -> dict[s
         "trust": run_trust.summary(checks),
         "table": class_table(document, scene),
         "objectives": objectives_text(scene),
+        "spreads": spreads(document, scene),
         "outcomes": outcomes(document, scene),
         "charts": charts(record.series or {}, scene),
         "offered": reading.figure(document, "arrivals", "offered_per_s", unit=fmt.PER_S),

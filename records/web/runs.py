@@ -120,11 +120,10 @@ def _tail_units(page: Page) -> tuple[fmt.Unit, fmt.Unit]:
 
 
 def _row(run: Run, scale: Scale | None, ttft: fmt.Unit, e2e: fmt.Unit) -> Row:
-    why = _missing(run)
     interval = (run.accepted_per_s_low, run.accepted_per_s_high)
     return Row(
         run=run,
-        attempted=fmt.count(run.attempted, why),
+        attempted=_missing(run) if run.attempted is None else fmt.count(run.attempted),
         rate=_of(run.accepted_per_s, fmt.PER_S, run, low=interval[0], high=interval[1]),
         mark=drawn(run.accepted_per_s, *interval, scale=scale) if scale else None,
         attainment=_of(run.slo_attainment, fmt.PERCENT, run),
@@ -134,19 +133,16 @@ def _row(run: Run, scale: Scale | None, ttft: fmt.Unit, e2e: fmt.Unit) -> Row:
 
 
 def _of(value: float | None, unit: fmt.Unit, run: Run, **limits: Any) -> Shown:
-    if value is None:
-        word = "not yet" if run.is_open or run.state == RunState.DRAFT else ""
-        return fmt.unknown(_missing(run), word=word)
-    return fmt.plain(value, unit, **limits)
+    return _missing(run) if value is None else fmt.plain(value, unit, **limits)
 
 
-def _missing(run: Run) -> str:
-    """Why a run's list figure is not there."""
+def _missing(run: Run) -> Shown:
+    """Why a figure of the list is not there, as far as the list knows."""
     if run.is_open or run.state == RunState.DRAFT:
-        return "not yet: the run has no record so far"
+        return fmt.unknown("the run has no record so far", word="not yet")
     if run.valid is None:
-        return "no measurement record was computed"
-    return "not observable or not judged: the run's page names the reason"
+        return fmt.unknown("no measurement record was computed", word="no record")
+    return fmt.unknown("the run's page names the reason", word="see run")
 
 
 _COLUMNS = (

@@ -31,7 +31,7 @@ def trace(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     except Trace.DoesNotExist as error:
         raise Http404("No such trace") from error
     told: Mapping[str, Any] = found.description or {}
-    scene = Scene(classes=list(told.get("classes") or {}))
+    scene = Scene(classes=_order(project))
     context = {
         "trace": found,
         "told": told,
@@ -40,13 +40,23 @@ def trace(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
         "length_heads": _LENGTHS,
         "classes": [
             (name, scene.tone(name), fmt.count(c["requests"]), fmt.plain(c["share"], fmt.PERCENT))
-            for name, c in (told.get("classes") or {}).items()
+            for name, c in sorted(
+                (told.get("classes") or {}).items(), key=lambda item: scene.tone(item[0])
+            )
         ],
         "charts": _charts(told.get("preview") or {}, scene),
         "lineage": [(k.replace("_", " "), v) for k, v in found.header.items() if k not in _SHOWN],
         **run_rows(project, trace=found.pk),
     }
     return render(request, "trace.html", context)
+
+
+def _order(project: Project) -> list[str]:
+    """The classes of the project's workloads: a class keeps its colour on every page."""
+    seen: dict[str, None] = {}
+    for found in registry.workload_list(project):
+        seen.update(dict.fromkeys(found.document.get("classes") or {}))
+    return list(seen)
 
 
 _KINDS = (("Prompt", "prompt_tokens"), ("Output limit", "output_tokens"))

@@ -49,6 +49,10 @@ urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/workloads/<int:pk>/campaign", workload.campaign, name="campaign_launch"),
     path("p/<slug:slug>/comparisons/", comparison.comparisons, name="comparisons"),
     path("p/<slug:slug>/comparisons/<int:number>/", comparison.comparison, name="comparison"),
+    path(
+        "p/<slug:slug>/comparisons/<int:number>/document.json",
+        comparison.comparison_json, name="comparison_json",
+    ),
     path("p/<slug:slug>/tokens/", tokens.tokens, name="tokens"),
     path("p/<slug:slug>/tokens/<int:pk>/revoke", tokens.token_revoke, name="token_revoke"),
 ]  # fmt: skip

@@ -111,9 +111,14 @@ def _initial(project: Project, found: Workload) -> dict[str, Any]:
         "baseline": ordered[0].pk if ordered else None,
         "candidates": [e.pk for e in ordered[1:2]],
         "replicates": 5,
-        "warmup_s": policies.get("warmup_s", 0.0),
-        "drain_s": policies.get("drain_s", 30.0),
+        "warmup_s": _short(policies.get("warmup_s", 0.0)),
+        "drain_s": _short(policies.get("drain_s")),
     }
+
+
+def _short(seconds: float | None) -> float | int | None:
+    """10 rather than 10.0 in a field."""
+    return int(seconds) if seconds is not None and seconds == int(seconds) else seconds
 
 
 def _context(
@@ -143,20 +148,27 @@ def _class(found: Any, scene: Scene) -> dict[str, Any]:
         "name": found.name,
         "tone": scene.tone(found.name),
         "targets": [_target(objective.get(key)) for key, _ in _TARGETS],
-        "attainment": fmt.plain(
-            objective.get("attainment_target"), fmt.PERCENT, reason="no share is asked for"
+        "attainment": _set(
+            objective.get("attainment_target"), fmt.PERCENT, "no share is asked for"
         ),
         "timeout": Shown(text=fmt.duration(found.timeout_s))
         if found.timeout_s
         else fmt.unknown("no timeout of its own", word="not set"),
-        "share": fmt.plain(found.share, fmt.PERCENT, reason="not declared"),
+        "share": _set(found.share, fmt.PERCENT, "not declared"),
     }
 
 
 def _target(seconds: float | None) -> Shown:
     if seconds is None:
         return fmt.unknown("this class has no such target", word="no target")
-    return fmt.plain(seconds, fmt.time_unit([seconds]))
+    return Shown(text=fmt.exact(seconds, fmt.time_unit([seconds])))
+
+
+def _set(value: float | None, unit: fmt.Unit, reason: str) -> Shown:
+    """A number somebody set, without its unit, which the heading names."""
+    if value is None:
+        return fmt.unknown(reason, word="not set")
+    return Shown(text=fmt.exact(value, unit).split(fmt.NBSP)[0])
 
 
 def _criteria(document: dict[str, Any]) -> list[tuple[str, str, str]]:

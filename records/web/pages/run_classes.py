@@ -16,11 +16,9 @@ _LATENCIES = (
     ("TTFT p50", "ttft_s", "p50"),
     ("TTFT p95", "ttft_s", "p95"),
     ("TTFT p99", "ttft_s", "p99"),
-    ("ITL p95", "itl_s", "p95"),
     ("TPOT p50", "tpot_s", "p50"),
     ("E2E p50", "e2e_s", "p50"),
     ("E2E p95", "e2e_s", "p95"),
-    ("E2E p99", "e2e_s", "p99"),
 )
 
 
@@ -80,18 +78,60 @@ def objectives_text(scene: Scene) -> str:
     for name in scene.classes:
         objective = scene.objectives.get(name) or {}
         limits = [
-            f"{short} ≤ {_time(objective[key])}" for key, short in names.items() if key in objective
+            f"{short} ≤ {fmt.exact(objective[key], fmt.time_unit([objective[key]]))}"
+            for key, short in names.items()
+            if key in objective
         ]
         if not limits:
             continue
         text = f"{name}: {' and '.join(limits)}"
         if target := objective.get("attainment_target"):
-            text += f", for at least {fmt.plain(target, fmt.PERCENT).with_unit} of attempted"
+            text += f", for at least {fmt.exact(target, fmt.PERCENT)} of attempted"
         said.append(text)
     return "; ".join(said)
 
 
-def _time(seconds: float) -> str:
-    unit = fmt.time_unit([seconds])
-    value = seconds * unit.factor
-    return f"{fmt.number(value, 0 if value == round(value) else 1)}{fmt.NBSP}{unit.name}"
+_QUANTITIES = (
+    ("TTFT", "ttft_s"),
+    ("TTFT from send", "ttft_from_send_s"),
+    ("First visible token", "first_visible_s"),
+    ("ITL", "itl_s"),
+    ("Gap between chunks", "chunk_gap_s"),
+    ("TPOT", "tpot_s"),
+    ("E2E", "e2e_s"),
+    ("Client wait", "client_wait_s"),
+    ("Time to failure", "time_to_failure_s"),
+)
+PERCENTILES = ("p50", "p90", "p95", "p99", "p99_9")
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One latency of one class: its unit, n, mean and percentiles."""
+
+    name: str
+    unit: str
+    n: Shown
+    mean: Shown
+    percentiles: list[Shown]
+
+
+def spreads(record: Record, scene: Scene) -> list[tuple[str, int, list[Spread]]]:
+    """(class, tone, rows) with every latency the record holds; the whole run comes last."""
+    blocks = [(n, scene.tone(n), reading.at(record, "classes", n)) for n in scene.classes]
+    blocks.append(("All", 0, record))
+    return [(n, tone, [_spread(b, *q) for q in _QUANTITIES]) for n, tone, b in blocks if b]
+
+
+def _spread(block: Record, name: str, key: str) -> Spread:
+    found = reading.at(block, "latency", key) or {}
+    why = found.get("reason") or reading.NO_RECORD
+    known = [found.get("mean"), *((found.get(p) or {}).get("value") for p in PERCENTILES[:-1])]
+    unit = fmt.time_unit(known)
+    return Spread(
+        name,
+        unit.name,
+        fmt.count(found.get("n"), why),
+        fmt.plain(found.get("mean"), unit, reason=why),
+        [reading.percentile(block, key, p, unit) for p in PERCENTILES],
+    )

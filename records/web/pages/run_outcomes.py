@@ -70,7 +70,7 @@ def _completed(counts: Mapping[str, Any]) -> tuple[tuple[Any, str, str, str], ..
         return (("completed", "Completed", "done", "neutral"),)
     return (
         ("accepted", "Completed and accepted", "adopt", "positive"),
-        (_not_accepted, "Completed, objective or rubric missed", "failed", "caution"),
+        (_not_accepted, "Completed, not accepted", "failed", "caution"),
         ("unjudged", "Completed, not judged", "unknown", "caution"),
     )
 

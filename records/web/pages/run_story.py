@@ -26,6 +26,12 @@ _ACTIONS: dict[str, tuple[str, str, str]] = {
     "campaign.launch": ("running", "info", "Campaign launched"),
     "token.create": ("lock", "neutral", "API token created"),
     "token.revoke": ("lock", "caution", "API token revoked"),
+    "trace.store": ("done", "neutral", "Trace stored"),
+    "workload.create": ("done", "neutral", "Workload registered"),
+    "configuration.create": ("done", "neutral", "Configuration registered"),
+    "endpoint.register": ("done", "neutral", "Endpoint registered"),
+    "project.create": ("done", "neutral", "Project created"),
+    "member.set": ("lock", "neutral", "Membership changed"),
     "upload.receive": ("up", "neutral", "Uploaded"),
     "alert.resolve": ("check", "positive", "Alert resolved"),
 }

@@ -8,7 +8,7 @@ from typing import Any
 from records.charts.figure import Scene
 from records.web import format as fmt
 from records.web.drawing import Drawn, drawn
-from records.web.format import NBSP, Shown, Unit
+from records.web.format import NBSP, Shown
 from records.web.pages import reading
 from records.web.pages.reading import Record
 
@@ -55,16 +55,13 @@ def _goodput(record: Record) -> Tile:
     value = reading.figure(record, "goodput", "accepted_per_s", unit=fmt.PER_S)
     rate = reading.at(record, "goodput", "accepted_per_s") or {}
     offered = reading.at(record, "arrivals", "offered_per_s")
-    against = (
-        "" if offered is None else f"dashed: offered {fmt.plain(offered, fmt.PER_S).with_unit}"
-    )
-    hourly = (
-        "" if rate.get("value") is None else f" · {fmt.number(rate['value'] * 3600, -1)} per hour"
-    )
-    return Tile(
-        "Accepted goodput", value, _mark(rate, offered),
-        (f"95{NBSP}% {value.span}" if value.has_interval else "") + hourly, against,
-    )  # fmt: skip
+    said = []
+    if rate.get("value") is not None:
+        said.append(f"{fmt.number(rate['value'] * 3600, -1)} per hour")
+    if offered is not None:
+        said.append(f"dashed: offered {fmt.plain(offered, fmt.PER_S).with_unit}")
+    ranged = f"95{NBSP}% interval {value.span}" if value.has_interval else ""
+    return Tile("Accepted goodput", value, _mark(rate, offered), ranged, "; ".join(said))
 
 
 def _accepted(record: Record) -> Tile:
@@ -90,7 +87,7 @@ def _attainment(record: Record, scene: Scene) -> list[Tile]:
     return [
         Tile(
             _named("SLO attainment", name), value, _mark(figure, target), _ranged(value),
-            "" if target is None else f"target {fmt.plain(target, fmt.PERCENT).with_unit}",
+            "" if target is None else f"target {fmt.exact(target, fmt.PERCENT)}",
             figure["value"] >= target if known else None,
         )
     ]  # fmt: skip
@@ -106,7 +103,7 @@ def _tail(record: Record, scene: Scene, metric: str, short: str) -> list[Tile]:
     limit = (scene.objectives.get(name) or {}).get(metric)
     unit = fmt.time_unit([figure.get("value"), figure.get("high")])
     value = reading.percentile(block, metric, "p95", unit)
-    against = "" if limit is None else f"objective {_limit(limit, unit)}"
+    against = "" if limit is None else f"objective {fmt.exact(limit, unit)}"
     within = None
     if limit is not None and value.known:
         within = figure["value"] <= limit
@@ -120,11 +117,6 @@ def _tail(record: Record, scene: Scene, metric: str, short: str) -> list[Tile]:
             within,
         )
     ]
-
-
-def _limit(limit: float, unit: Unit) -> str:
-    scaled = limit * unit.factor
-    return f"{fmt.number(scaled, 0 if scaled == round(scaled) else 1)}{NBSP}{unit.name}"
 
 
 def _backlog(record: Record) -> Tile:

@@ -12,10 +12,10 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from records.models import Run
+from records.models import Comparison, Run
 from records.models.choices import STATE_TONES, VERDICT_TONES, RunState, Verdict
 from records.web import format as fmt
-from records.web.drawing import Drawn
+from records.web.drawing import Drawn, drawn
 
 register = template.Library()
 
@@ -39,7 +39,7 @@ VERDICT_ICONS = {
 @register.simple_tag
 def icon(name: str, tone: str = "") -> SafeString:
     """A picture of the sprite, for eyes only."""
-    css = f" tone-{tone}" if tone else ""
+    css = f" tone-{tone}" if tone else " chev" if name == "chev" else ""
     return format_html(
         '<svg class="icon{}" aria-hidden="true"><use href="#i-{}"/></svg>', css, name
     )
@@ -64,8 +64,10 @@ def state_badge(run: Run, bare: bool = False) -> SafeString:
 @register.simple_tag
 def validity_badge(run: Run, bare: bool = False) -> SafeString:
     """Whether the record counts; not yet known without one."""
+    if run.valid is None and (run.is_open or run.state == RunState.DRAFT):
+        return null("not yet", "the run has no record so far")
     if run.valid is None:
-        return null("not yet", "no measurement record has been computed")
+        return null("no record", "no measurement record was computed")
     if run.valid:
         return badge("positive", "valid", "Valid", bare)
     return badge("negative", "invalid", "Invalid", bare)
@@ -104,6 +106,19 @@ def lines(figure: fmt.Shown) -> SafeString | str:
     if not figure.has_interval:
         return value
     return format_html('{}<span class="two">{}</span>', value, figure.span)
+
+
+@register.simple_tag
+def goodput_change(comparison: Comparison) -> dict[str, Any]:
+    """How far accepted goodput moved in a comparison: the figure and its drawing."""
+    rows = (comparison.document or {}).get("differences") or []
+    row = next((r for r in rows if r["metric"] == "accepted_per_s" and r["class"] is None), {})
+    ends = row.get("relative_low"), row.get("relative_high")
+    figure = fmt.plain(
+        row.get("relative"), fmt.PERCENT, low=ends[0], high=ends[1], signed=True,
+        reason=row.get("reason") or "the comparison has not been computed",
+    )  # fmt: skip
+    return {"shown": figure, "mark": drawn(row.get("relative"), *ends, zero=0.0)}
 
 
 @register.simple_tag
@@ -165,8 +180,14 @@ def swatch(token: str) -> SafeString:
 
 @register.filter
 def jsonline(value: Any) -> str:
-    """A document's value as one line: text as it is, the rest as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """A document's value as one line: text as it is, lists and plain objects in words."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "; ".join(jsonline(v) for v in value)
+    if isinstance(value, dict):
+        return "; ".join(f"{k.replace('_', ' ')}: {jsonline(v)}" for k, v in value.items())
+    return json.dumps(value, ensure_ascii=False)
 
 
 @register.filter

@@ -1,0 +1,97 @@
+"""The gates of a comparison as rows: failing first, then undecided, then passing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from records.web import format as fmt
+from records.web.drawing import Drawn, drawn
+from records.web.format import Shown
+
+_ORDER = ("fail", "not_enough_evidence", "pass")
+_LOOKS = {
+    "fail": ("negative", "reject", "Fail"),
+    "not_enough_evidence": ("caution", "unknown", "Not enough evidence"),
+    "pass": ("positive", "check", "Pass"),
+}
+_UNITS = {"/s": fmt.PER_S, "fraction": fmt.PERCENT}
+
+
+@dataclass(frozen=True, slots=True)
+class GateRow:
+    """One gate ready to show."""
+
+    result: str
+    tone: str
+    icon: str
+    word: str
+    title: str
+    why: str
+    limit: str
+    baseline: str
+    candidate: str
+    difference: Shown | None
+    mark: Drawn | None
+
+
+def gates(document: Mapping[str, Any]) -> list[tuple[str, list[GateRow]]]:
+    """(result, rows) for each result that occurs, bad news first."""
+    rows = [_row(g) for g in document["gates"]]
+    grouped = [(name, [r for r in rows if r.result == name]) for name in _ORDER]
+    return [(name, found) for name, found in grouped if found]
+
+
+def counted(grouped: Sequence[tuple[str, list[GateRow]]]) -> str:
+    """1 fails, 2 have not enough evidence, 5 pass."""
+    words = {
+        "fail": ("fails", "fail"),
+        "not_enough_evidence": ("has not enough evidence", "have not enough evidence"),
+        "pass": ("passes", "pass"),
+    }
+    return ", ".join(f"{len(rows)} {words[name][len(rows) > 1]}" for name, rows in grouped)
+
+
+def _row(gate: Mapping[str, Any]) -> GateRow:
+    tone, icon, word = _LOOKS[gate["result"]]
+    unit = fmt.POINTS if gate.get("difference_unit") == "fraction" else fmt.PERCENT
+    shown = mark = None
+    if gate.get("difference_unit") in ("relative", "fraction"):
+        shown = fmt.plain(
+            gate.get("difference"), unit, low=gate.get("low"), high=gate.get("high"), signed=True,
+            reason=gate.get("reason"),
+        )  # fmt: skip
+        mark = drawn(
+            gate.get("difference"), gate.get("low"), gate.get("high"),
+            limit=gate.get("limit"), zero=0.0, tone=tone,
+        )  # fmt: skip
+    baseline, candidate = _sides(gate)
+    return GateRow(
+        gate["result"], tone, icon, word, gate["title"],
+        fmt.real_minus(gate.get("reason") or ""), fmt.real_minus(gate["threshold"]),
+        baseline, candidate, shown, mark,
+    )  # fmt: skip
+
+
+def _sides(gate: Mapping[str, Any]) -> tuple[str, str]:
+    """Both sides, with as many decimals as their interval allows."""
+    old, new = gate.get("baseline"), gate.get("candidate")
+    if not isinstance(old, int | float) or not isinstance(new, int | float):
+        return str(old or ""), str(new or "")
+    name = gate.get("unit") or ""
+    if name.endswith("runs"):
+        return f"{fmt.number(old)}{fmt.NBSP}{name}", f"{fmt.number(new)}{fmt.NBSP}{name}"
+    unit = fmt.time_unit([old, new]) if name == "s" else _UNITS.get(name, fmt.PLAIN)
+    first, second = fmt.pair(old, new, _absolute(gate, old), unit)
+    tail = f"{fmt.NBSP}{unit.name}" if unit.name else ""
+    return first + tail, second + tail
+
+
+def _absolute(gate: Mapping[str, Any], baseline: float) -> dict[str, Any]:
+    """The limits of the difference in the sides' own unit."""
+    low, high = gate.get("low"), gate.get("high")
+    if low is None or high is None:
+        return {}
+    scale = baseline if gate.get("difference_unit") == "relative" else 1.0
+    return {"low": low * scale, "high": high * scale}
