@@ -173,6 +173,8 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    # The words of a choice are their own description.
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     # Two fields of one name with different choices: drf-spectacular would number them.
     "ENUM_NAME_OVERRIDES": {
         "RunKind": "records.models.choices.RunKind.choices",

@@ -17,6 +17,7 @@ from records.services import configuration
 
 class ConfigurationOut(Owned):
     url = url_of("configuration")
+    document = serializers.DictField(help_text="The configuration tuple.")
 
     class Meta:
         model = Configuration

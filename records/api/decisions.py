@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from django_filters import rest_framework as filters
-from rest_framework import serializers
 
 from records.api.filters import Id, ProjectRowsFilter
-from records.api.views import OWNED, Owned, ReadOnly, url_of
+from records.api.views import OWNED, Owned, Person, ReadOnly, url_of
 from records.models import Decision
 from records.models.choices import Intervention, Verdict
 
 
 class DecisionOut(Owned):
     url = url_of("decision")
-    signed_by = serializers.SlugRelatedField(slug_field="username", read_only=True, allow_null=True)
+    signed_by = Person()
 
     class Meta:
         model = Decision

@@ -35,13 +35,22 @@ def _operation(path: str, method: str, found: dict[str, Any]) -> dict[str, Any]:
         "id": found["operationId"],
         "method": method.upper(),
         "path": path,
-        "text": found.get("description", ""),
+        "text": _plain(found),
         "public": found.get("security") == [{}] or not found.get("security"),
         "parameters": [_parameter(p) for p in found.get("parameters", [])],
         "bodies": list(found.get("requestBody", {}).get("content", {})),
         "fields": _fields(_body_schema(found.get("requestBody"))),
-        "responses": [_response(status, r) for status, r in found["responses"].items()],
+        "responses": [
+            {"status": status, "text": _plain(answer)}
+            for status, answer in found["responses"].items()
+        ],
+        "answer": _fields(_answer_schema(found["responses"])),
     }
+
+
+def _plain(found: dict[str, Any]) -> str:
+    """The description without the marks of Markdown."""
+    return str(found.get("description", "")).replace("`", "")
 
 
 def _parameter(found: dict[str, Any]) -> dict[str, Any]:
@@ -50,22 +59,18 @@ def _parameter(found: dict[str, Any]) -> dict[str, Any]:
         "place": found["in"],
         "type": _type(found.get("schema", {})),
         "required": found.get("required", False),
-        "text": found.get("description", ""),
-    }
-
-
-def _response(status: str, found: dict[str, Any]) -> dict[str, Any]:
-    schema = next(iter(found.get("content", {}).values()), {}).get("schema")
-    return {
-        "status": status,
-        "text": found.get("description", ""),
-        # The problem document is told once, at the top of the page.
-        "fields": _fields(schema) if status.startswith("2") else [],
+        "text": _plain(found),
     }
 
 
 def _body_schema(body: dict[str, Any] | None) -> dict[str, Any] | None:
     return next(iter(body["content"].values())).get("schema") if body else None
+
+
+def _answer_schema(responses: dict[str, Any]) -> dict[str, Any] | None:
+    """That of the good answer; the problem document is told once, at the top of the page."""
+    good = next((r for status, r in responses.items() if status.startswith("2")), {})
+    return next(iter(good.get("content", {}).values()), {}).get("schema")
 
 
 def _fields(schema: dict[str, Any] | None) -> list[dict[str, Any]]:
@@ -77,7 +82,7 @@ def _fields(schema: dict[str, Any] | None) -> list[dict[str, Any]]:
     required = resolved.get("required", [])
     return [
         {"name": name, "type": _type(found), "required": name in required,
-         "text": _resolved(found).get("description", "")}
+         "text": _plain(_resolved(found))}
         for name, found in resolved.get("properties", {}).items()
     ]  # fmt: skip
 
@@ -96,12 +101,15 @@ def _type(schema: dict[str, Any]) -> str:
         return " or ".join(dict.fromkeys(_type(part) for part in parts))
     schema = _resolved(schema)
     if "enum" in schema:
-        return "one of " + ", ".join(_word(value) for value in schema["enum"])
+        words = [_WORDS.get(value, str(value)) for value in schema["enum"]]
+        return words[0] if len(words) == 1 else "one of " + ", ".join(words)
     if schema.get("type") == "array":
         return f"list of {_type(schema.get('items', {}))}"
-    word = schema.get("format") or schema.get("type") or "any"
+    word = schema.get("type", "any")
+    word = schema["format"] if schema.get("format") in _TELLING else word
     return f"{word} or null" if schema.get("nullable") else word
 
 
-def _word(value: Any) -> str:
-    return "null" if value is None else '""' if value == "" else str(value)
+_WORDS = {None: "null", "": "empty text"}
+# Formats that say more than the type; int64 and double do not.
+_TELLING = {"date-time", "uuid", "uri", "binary"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django_filters import rest_framework as filters
+from rest_framework import serializers
 
 from records.api.filters import Id, ProjectRowsFilter
 from records.api.views import OWNED, Owned, ReadOnly, url_of
@@ -18,6 +19,8 @@ class RecordOut(Owned):
 
 
 class RecordDetail(RecordOut):
+    document = serializers.DictField(help_text="impakt.record/1")
+
     class Meta(RecordOut.Meta):
         fields = (*RecordOut.Meta.fields, "document")
 

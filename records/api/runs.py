@@ -12,7 +12,7 @@ from records.api.filters import Id, ProjectRowsFilter
 from records.api.idempotency import once
 from records.api.links import record_url, run_page
 from records.api.scope import project_for
-from records.api.views import OWNED, Owned, ReadOnly, url_of
+from records.api.views import OWNED, Owned, Person, ReadOnly, url_of
 from records.models import Campaign, Configuration, Endpoint, Project, Run, Trace, Workload
 from records.models.choices import CacheState, RunKind, RunState
 from records.services import run as run_service
@@ -23,10 +23,16 @@ _FIGURES = (
 )  # fmt: skip
 
 
+_OF_THE_RECORD = "As in the current measurement record, which tells why when it is null."
+
+
 class RunOut(Owned):
     url = url_of("run")
     page_url = serializers.SerializerMethodField(help_text="The page for people.")
-    owner = serializers.SlugRelatedField(slug_field="username", read_only=True, allow_null=True)
+    owner = Person()
+    invalid_reasons = serializers.ListField(
+        child=serializers.DictField(), help_text="code, text and figure; empty when valid."
+    )
 
     class Meta:
         model = Run
@@ -36,12 +42,15 @@ class RunOut(Owned):
             "simulated", "source", "queued_at", "started_at", "ended_at", "expires_at", "valid",
             "invalid_reasons", "failure", *_FIGURES,
         )  # fmt: skip
+        extra_kwargs = {name: {"help_text": _OF_THE_RECORD} for name in _FIGURES}
 
     def get_page_url(self, run: Run) -> str:
         return run_page(self.context["request"], run)
 
 
 class RunDetail(RunOut):
+    policies = serializers.DictField()
+    progress = serializers.DictField(help_text="The latest word of the load generator.")
     record_url = serializers.SerializerMethodField(help_text="The current measurement record.")
 
     class Meta(RunOut.Meta):

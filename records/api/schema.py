@@ -98,7 +98,7 @@ class ProblemSchema(AutoSchema):
 @lru_cache(maxsize=1)
 def document() -> dict[str, Any]:
     """The whole document, with every route; made once a process, as the code cannot change."""
-    found: dict[str, Any] = SchemaGenerator(api_version="1").get_schema(request=None, public=True)
+    found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
     return found
 
 

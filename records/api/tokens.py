@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from records.api.filters import ProjectRowsFilter
 from records.api.idempotency import once
 from records.api.scope import project_for
-from records.api.views import OWNED, Owned, ReadOnly, url_of
+from records.api.views import OWNED, Owned, Person, ReadOnly, url_of
 from records.errors import NotPermitted
 from records.models import ApiToken
 from records.models.choices import Role, TokenScope
@@ -24,7 +24,7 @@ _LONGEST_DAYS = 3650
 
 class TokenOut(Owned):
     url = url_of("token")
-    user = serializers.SlugRelatedField(slug_field="username", read_only=True)
+    user = Person(allow_null=False, help_text="Whom it acts as.")
 
     class Meta:
         model = ApiToken

@@ -18,13 +18,19 @@ from records.models import Project
 OWNED = ("id", "url", "project", "created_at", "created_by")
 
 
+class Person(serializers.SlugRelatedField):
+    """A person by user name; null for what no person did."""
+
+    def __init__(self, **kwargs) -> None:
+        given = {"slug_field": "username", "read_only": True, "allow_null": True}
+        super().__init__(**{**given, "help_text": "User name; null: nobody.", **kwargs})
+
+
 class Owned(serializers.ModelSerializer):
     """A row with its project's slug and the name of who made it."""
 
     project = serializers.SlugRelatedField(slug_field="slug", read_only=True)
-    created_by = serializers.SlugRelatedField(
-        slug_field="username", read_only=True, allow_null=True
-    )
+    created_by = Person()
 
 
 def url_of(basename: str) -> serializers.HyperlinkedIdentityField:

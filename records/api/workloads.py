@@ -31,6 +31,8 @@ class WorkloadOut(Owned):
 
 
 class WorkloadDetail(WorkloadOut):
+    document = serializers.DictField(help_text="impakt.workload/1")
+
     class Meta(WorkloadOut.Meta):
         fields = (*WorkloadOut.Meta.fields, "document")
 

@@ -193,6 +193,6 @@ def test_the_readable_pages_tell_of_every_operation(client, db):
     for path, item in document()["paths"].items():
         for method, operation in item.items():
             assert f'id="{operation["operationId"]}"' in page
-            assert f"<strong>{method.upper()}</strong> <code>{path}</code>" in page
+            assert f'<span class="tag">{method.upper()}</span> <code>{path}</code>' in page
     assert not re.search(r"<script(?![^>]*\bsrc=)|\bstyle=|<style|\bon\w+=", page)
     assert "default-src 'none'" in response["Content-Security-Policy"]
