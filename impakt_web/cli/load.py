@@ -37,6 +37,10 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True, help="What to keep of the answers.",
         ),
         click.option("--policy", type=_FILE, help="Not in this version."),
+        click.option(
+            "--lag-limit", type=_ABOVE_ZERO,
+            help="Seconds of p99 schedule lag that still make a valid run.  [default: 0.01]",
+        ),
         click.option("--api-key-env", metavar="NAME", help="Environment variable with the key."),
     ]  # fmt: skip
     for option in reversed(options):
@@ -91,7 +95,7 @@ def _plan(given: dict[str, Any]) -> LoadPlan:
     from records.evidence.workload import default_workload, read_workload
     from records.traces.reading import read_trace
     from runners.load.describe import public_url
-    from runners.load.plan import TIMEOUT_S, LoadPlan
+    from runners.load.plan import LAG_LIMIT_S, TIMEOUT_S, LoadPlan
 
     trace = read_trace(given["trace_path"])
     public_url(given["url"])
@@ -114,6 +118,7 @@ def _plan(given: dict[str, Any]) -> LoadPlan:
         capture=given["capture"],
         transport=given["transport"],
         api_key=_api_key(given["api_key_env"]),
+        lag_limit_s=given["lag_limit"] or LAG_LIMIT_S,
     )
     plan.check()
     return plan

@@ -79,8 +79,10 @@ def _print(report: dict[str, Any]) -> None:
         click.echo(f"{difference['name']}: {difference['kind']}: {difference['detail']}")
     for record in report["not_recomputable"]:
         click.echo(f"{record['name']}: not recomputable: {record['detail']}")
-    count = len(report["differences"])
-    if count:
-        click.echo(f"{count} of {report['folder']} differ from what was recorded")
+    differing, count = len(report["differences"]), report["recomputed"]
+    if differing:
+        verb = "differs" if differing == 1 else "differ"
+        click.echo(f"{differing} of the files in {report['folder']} {verb} from what was recorded")
     else:
-        click.echo(f"{report['files']} files verified, {report['recomputed']} records recomputed")
+        records = f"{count} record{'' if count == 1 else 's'} recomputed"
+        click.echo(f"{report['files']} files verified, {records}")
