@@ -5,7 +5,6 @@ Called every few seconds. Each step may be done twice or by two at once.
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from datetime import timedelta
@@ -19,7 +18,7 @@ from django.utils import timezone
 
 from records.errors import ImpaktError, NotDecided
 from records.evidence import spool
-from records.evidence.parts import RUN_FILE
+from records.evidence.parts import RUN_FILE, read_json
 from records.models import Run
 from records.models.choices import OPEN_STATES, RunState
 from records.services import record, run, tasks
@@ -34,6 +33,7 @@ _LOST_BUSY_S = 900
 _LOST_ANALYSIS_S = 120
 _GIVE_UP_ANALYSIS = timedelta(hours=1)
 _AT_ONCE = 50
+_told: set[tuple[int, str]] = set()
 
 _END_OF = {
     "completed": RunState.ANALYSING,
@@ -57,8 +57,11 @@ def _guarded(step, about: Run) -> None:
         step()
     except NotDecided:
         log.info("%s: its worker still writes", about)
-    except (ImpaktError, OSError):
-        log.exception("%s: not recovered, tried again at the next sweep", about)
+    except (ImpaktError, OSError) as error:
+        # Every few seconds the same: said once by this process, not each time.
+        if (about.pk, str(error)) not in _told:
+            _told.add((about.pk, str(error)))
+            log.warning("%s: not recovered, tried again at each sweep: %s", about, error)
 
 
 def spool_folder(of: Run) -> Path:
@@ -86,8 +89,15 @@ def interrupt_expired(*, run: Run) -> None:
     if not (folder / RUN_FILE).exists():
         _end(run, RunState.INTERRUPTED, f"{said} before anything was sent")
         return
-    spool.seal(folder, "interrupted", f"{said}; what it had written is kept")
-    state, failure = _sealed_end(folder)
+    try:
+        spool.seal(folder, "interrupted", f"{said}; what it had written is kept")
+        state, failure = _sealed_end(folder)
+    except NotDecided:
+        raise
+    except ImpaktError as error:
+        # A full disk, a damaged folder: said now, and tried again at each sweep.
+        _end(run, RunState.INTERRUPTED, f"{said}; its evidence is not taken in yet: {error}")
+        raise
     _end(run, state, failure)
     _take_in(run, folder)
 
@@ -99,7 +109,7 @@ def _end(of: Run, state: str, failure: str) -> None:
 
 def _sealed_end(folder: Path) -> tuple[str, str]:
     """The state and failure that a sealed folder speaks of."""
-    sealed = json.loads((folder / RUN_FILE).read_bytes())
+    sealed = read_json(folder / RUN_FILE)
     state = _END_OF.get(sealed.get("state"), RunState.INTERRUPTED)
     text = (sealed.get("end") or {}).get("text") or ""
     return state, "" if state == RunState.ANALYSING else text
