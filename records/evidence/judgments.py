@@ -100,10 +100,26 @@ def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, A
     if not isinstance(header, dict) or header.get("schema") != SCHEMA:
         raise BadEvidence(f"{path}:1", "schema", SCHEMA)
     for number, line in enumerate(lines, 2):
-        if not isinstance(line, dict) or "workflow_id" not in line:
-            raise BadEvidence(f"{path}:{number}", "workflow_id", "a judged workflow")
+        _check_line(line, f"{path}:{number}")
     name = f"judgments/{path.name}"
     return header, lines, {"name": name, "sha256": digest, "bytes": len(data)}
+
+
+def _check_line(line: Any, where: str) -> None:
+    if not isinstance(line, dict) or "workflow_id" not in line:
+        raise BadEvidence(where, "workflow_id", "a judged workflow")
+    criteria = line.get("criteria") or {}
+    if not isinstance(criteria, dict):
+        raise BadEvidence(where, "criteria", "an object of criteria")
+    for name, said in criteria.items():
+        if not isinstance(said, dict) or not isinstance(said.get("passed"), bool):
+            raise BadEvidence(where, f"criteria.{name}.passed", "true or false")
+    for name in ("rubric_passed", "severe_failure", "authority_violation"):
+        if not isinstance(line.get(name), bool | None):
+            raise BadEvidence(where, name, "true, false or null")
+    minutes = line.get("review_minutes")
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float | None):
+        raise BadEvidence(where, "review_minutes", "a number or null")
 
 
 def _merge(verdict: Verdict, line: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from records.acceptance.judging import ended_at, judge_folder
 from records.acceptance.verdicts import add_verdicts
 from records.analysis.record import analyze_folder
-from records.errors import BadInput, BadWorkload
+from records.errors import BadEvidence, BadInput, BadWorkload
 from records.evidence.workload import check_workload
 
 
@@ -143,6 +143,25 @@ def test_uploaded_verdicts_override_automatic_ones_criterion_by_criterion(make, 
     add_verdicts(folder, csv, folder.workload)
     # c failed only `cites`, severely; the upload says it did not.
     assert analyze_folder(folder.path)["counts"]["severe_failures"] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ({"rubric_passed": True}, "workflow_id"),
+        ({"workflow_id": "a", "criteria": {"cites": True}}, "criteria.cites.passed"),
+        ({"workflow_id": "a", "criteria": [1]}, "criteria"),
+        ({"workflow_id": "a", "severe_failure": "no"}, "severe_failure"),
+        ({"workflow_id": "a", "review_minutes": "long"}, "review_minutes"),
+    ],
+)
+def test_a_malformed_set_names_its_line_and_field(make, tmp_path, line, field):
+    folder = make(tmp_path / "f")
+    head = {"schema": "impakt.judgments/1", "rubric_hash": "x"}
+    folder.add_judgments("\n".join(json.dumps(x) for x in (head, line)).encode())
+    with pytest.raises(BadEvidence) as caught:
+        analyze_folder(folder.path)
+    assert f":2: {field}" in str(caught.value)
 
 
 def test_a_start_without_a_zone_is_utc_on_every_machine(monkeypatch):

@@ -111,12 +111,28 @@ def test_no_arrival_and_unsent_requests_are_named(made):
 
 
 def test_load_that_came_too_slowly_is_short_of_what_was_asked(made):
-    # Ten asked for within 1 s; the last left at 5 s: 10 / 5 = 2/s of 10/s.
-    wide = {"lag_limit_s": 9.0}
-    rows = [made.row(str(i), i / 10, [6.0], sent=i / 2 + 0.5) for i in range(10)]
-    record = made.record(*rows, run=made.run((0.0, 1.0), generator=wide))
-    assert record["arrivals"]["sent_per_s"] == near(2.0)
+    # 200 asked for within 1 s, the last of them sent at 1.6 s: 200 / 1.6 = 125/s of 200/s.
+    # One request in 200 is beyond p99, so the schedule lag does not show it.
+    rows = [made.row(str(i), i / 200, [2.0]) for i in range(199)]
+    rows.append(made.row("late", 1.0, [2.0], sent=1.6))
+    record = made.record(*rows, run=made.run((0.0, 1.0)))
+    assert record["arrivals"]["sent_per_s"] == near(125)
     assert codes(record) == ["delivered_short"]
+    assert "0.6 s after the window: 125 of 200" in record["invalid_reasons"][0]["text"]
+
+
+def test_a_short_window_allows_the_lag_that_the_limit_allows(made):
+    # 4 ms late in a window of 20 ms is a fifth of the rate, and within 10 ms.
+    rows = [made.row(str(i), i / 100, [1.0], sent=i / 100 + 0.004) for i in range(3)]
+    assert made.record(*rows, run=made.run((0.0, 0.02)))["valid"]
+
+
+def test_a_server_that_refuses_connections_is_no_fault_of_the_generator(made):
+    refused = {"sent_s": None, "error_kind": "connect"}
+    rows = [made.row("a", 0, outcome="failed", end=0.1, attempt=refused)]
+    record = made.record(*rows)
+    assert record["valid"]
+    assert (record["counts"]["failed"], record["counts"]["attempts"]) == (1, 1)
 
 
 def test_work_our_policies_held_back_is_not_short_delivery(made):
