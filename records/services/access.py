@@ -6,12 +6,16 @@ import hashlib
 import secrets
 from datetime import timedelta
 
+from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from records.errors import FieldError
 from records.models import ApiToken, Project, SignInLink
 from records.models.choices import TokenScope
 from records.services import audit
+from records.services.documents import named
+from records.services.permissions import require
 
 _PREFIX = "impakt_"
 
@@ -29,26 +33,41 @@ def token_create(
     scope: str = TokenScope.READ,
     lifetime: timedelta | None = None,
 ) -> tuple[ApiToken, str]:
-    """A new token and its secret, which is shown this once and stored nowhere."""
+    """A new token and its secret, which is shown this once and stored nowhere.
+
+    Any member may have one: it acts as its user, so the scope `write` lets it do
+    no more than the user's role allows.
+    """
+    require(user, project, "view")
+    name = named(name, "name", "token", FieldError)
+    if scope not in TokenScope.values:
+        raise FieldError("token", "scope", f"one of {', '.join(TokenScope.values)}")
     secret = _PREFIX + secrets.token_urlsafe(32)
-    token = ApiToken.objects.create(
-        project=project,
-        user=user,
-        created_by=user,
-        name=name,
-        scope=scope,
-        prefix=secret[:12],
-        token_hash=_hash(secret),
-        expires_at=None if lifetime is None else timezone.now() + lifetime,
-    )
-    audit.record(project=project, actor=user, action="token.create", target=token)
+    with transaction.atomic():
+        token = ApiToken.objects.create(
+            project=project,
+            user=user,
+            created_by=user,
+            name=name,
+            scope=scope,
+            prefix=secret[:12],
+            token_hash=_hash(secret),
+            expires_at=None if lifetime is None else timezone.now() + lifetime,
+        )
+        audit.record(
+            project=project, actor=user, action="token.create", target=token,
+            after={"name": name, "scope": scope},
+        )  # fmt: skip
     return token, secret
 
 
 def token_revoke(*, token: ApiToken, user) -> None:
-    """The token stops working at once."""
-    ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now())
-    audit.record(project=token.project, actor=user, action="token.revoke", target=token)
+    """The token stops working at once: one's own, or anyone's for an admin."""
+    require(user, token.project, "view" if token.user_id == user.pk else "administer")
+    with transaction.atomic():
+        live = ApiToken.objects.filter(pk=token.pk, revoked_at=None)
+        if live.update(revoked_at=timezone.now()):
+            audit.record(project=token.project, actor=user, action="token.revoke", target=token)
 
 
 def token_authenticate(secret: str) -> ApiToken | None:
@@ -88,7 +107,10 @@ def link_use(secret: str):
     live = SignInLink.objects.filter(
         token_hash=_hash(secret), used_at=None, expires_at__gt=now, user__is_active=True
     )
-    # Conditional update: of two clicks at once, one wins.
-    if not live.update(used_at=now):
-        return None
-    return SignInLink.objects.select_related("user").get(token_hash=_hash(secret)).user
+    with transaction.atomic():
+        # Conditional update: of two clicks at once, one wins.
+        if not live.update(used_at=now):
+            return None
+        user = SignInLink.objects.select_related("user").get(token_hash=_hash(secret)).user
+        audit.record(project=None, actor=user, action="sign_in.link", target=user)
+    return user
