@@ -22,7 +22,7 @@ from uuid import UUID
 from celery import shared_task
 from django.db import DatabaseError, close_old_connections, connection
 
-from records.errors import BadInput, HostNotAllowed, ImpaktError
+from records.errors import BadInput, HostNotAllowed, ImpaktError, OtherSideFailed
 from records.evidence.parts import RUN_FILE
 from records.models import Run
 from records.models.choices import RunState
@@ -143,7 +143,11 @@ def _hand_over(run: Run, lease: UUID, state: str, failure: str) -> None:
     runs.run_end(run_id=run.pk, lease=lease, state=state, failure=failure)
     shutil.rmtree(folder, ignore_errors=True)
     if kept:
-        tasks.enqueue(tasks.ANALYSE_RUN, run.pk)
+        try:
+            tasks.enqueue(tasks.ANALYSE_RUN, run.pk)
+        except OtherSideFailed as error:
+            # The broker may have gone first at a shutdown; the sweep orders it again.
+            log.warning("run %s: %s", run.pk, error)
 
 
 class Heartbeat:

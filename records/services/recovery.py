@@ -9,10 +9,10 @@ import logging
 import shutil
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import F
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -20,7 +20,7 @@ from records.errors import ImpaktError, NotDecided
 from records.evidence import spool
 from records.evidence.parts import RUN_FILE, read_json
 from records.models import Run
-from records.models.choices import OPEN_STATES, RunState
+from records.models.choices import OPEN_STATES, RunKind, RunState
 from records.services import record, run, tasks
 from records.services.evidence import evidence_ingest
 
@@ -31,7 +31,8 @@ log = logging.getLogger(__name__)
 _LOST_IDLE_S = 30
 _LOST_BUSY_S = 900
 _LOST_ANALYSIS_S = 120
-_GIVE_UP_ANALYSIS = timedelta(hours=1)
+_ANALYSES = 5
+_ANALYSIS_WITHIN = timedelta(days=7)
 _AT_ONCE = 50
 _told: set[tuple[int, str]] = set()
 
@@ -57,11 +58,11 @@ def _guarded(step, about: Run) -> None:
         step()
     except NotDecided:
         log.info("%s: its worker still writes", about)
-    except (ImpaktError, OSError) as error:
+    except Exception as error:
         # Every few seconds the same: said once by this process, not each time.
         if (about.pk, str(error)) not in _told:
             _told.add((about.pk, str(error)))
-            log.warning("%s: not recovered, tried again at each sweep: %s", about, error)
+            log.warning("%s: not recovered, tried again at each sweep", about, exc_info=error)
 
 
 def spool_folder(of: Run) -> Path:
@@ -147,37 +148,63 @@ def requeue_lost() -> int:
     Harmless when it was not: `run_claim` lets one of two tasks win.
     """
     busy = Run.objects.filter(state=RunState.RUNNING).exists()
-    wait_s = _LOST_BUSY_S if busy else _LOST_IDLE_S
-    lost = _not_heard_of(RunState.QUEUED, "queued_at", wait_s)
-    return _send(lost, tasks.RUN_LOAD, with_id=True)
+    before = timezone.now() - timedelta(seconds=_LOST_BUSY_S if busy else _LOST_IDLE_S)
+    queued = _sent_before(Run.objects.filter(state=RunState.QUEUED), "queued_at", before)
+    sent = 0
+    for one in queued.order_by("queued_at", "pk")[:_AT_ONCE]:
+        if not _send(one, tasks.RUN_LOAD, one.task_id or None, one.progress):
+            break
+        sent += 1
+    return sent
 
 
 def reanalyse_lost() -> int:
-    """Sends the analysis again of runs that wait for it too long; how many.
+    """Sends analyses again that seem lost; how many.
 
-    A run that has waited an hour fails: its analysis dies each time.
+    Each time after twice as long. A run whose analysis did not end in five
+    times fails; one that had ended otherwise goes without a record.
     """
-    for one in Run.objects.filter(
-        state=RunState.ANALYSING, ended_at__lt=timezone.now() - _GIVE_UP_ANALYSIS
-    ).select_related("project"):
-        record.analysis_failed(run=one, reason="the analysis did not end within an hour")
-    lost = _not_heard_of(RunState.ANALYSING, "ended_at", _LOST_ANALYSIS_S)
-    return _send(lost, tasks.ANALYSE_RUN, with_id=False)
+    sent = 0
+    for one in _unanalysed():
+        times = one.progress.get("analysis_sent", 0)
+        if times >= _ANALYSES:
+            record.analysis_failed(run=one, reason=f"the analysis did not end in {times} attempts")
+        elif one.sent_at < timezone.now() - timedelta(seconds=_LOST_ANALYSIS_S * 2**times):
+            progress = one.progress | {"analysis_sent": times + 1}
+            sent += _send(one, tasks.ANALYSE_RUN, None, progress)
+    return sent
 
 
-def _not_heard_of(state: str, since: str, wait_s: float) -> list[Run]:
+def _unanalysed() -> list[Run]:
+    """Runs with evidence and without the record that should follow, for too long already."""
+    now = timezone.now()
+    ended = Run.objects.filter(kind=RunKind.LOAD, ended_at__gt=now - _ANALYSIS_WITHIN)
+    waiting = ended.filter(state=RunState.ANALYSING) | ended.filter(
+        state__in=(RunState.STOPPED, RunState.INTERRUPTED, RunState.FAILED),
+        request_records__isnull=False,
+        measurement_records=None,
+    )
+    before = now - timedelta(seconds=_LOST_ANALYSIS_S)
+    rows = _sent_before(waiting, "ended_at", before).select_related("project")
+    # Those that had their chances are looked at no more, but for what still has to fail.
+    return [
+        one
+        for one in rows.order_by("pk")[:_AT_ONCE]
+        if one.state == RunState.ANALYSING or one.progress.get("analysis_sent", 0) < _ANALYSES
+    ]
+
+
+def _sent_before(rows, since: str, before):
     # In these states nobody beats; heartbeat_at is when the task was last sent.
-    before = timezone.now() - timedelta(seconds=wait_s)
-    rows = Run.objects.filter(state=state).annotate(sent_at=Coalesce("heartbeat_at", F(since)))
-    return list(rows.filter(sent_at__lt=before).order_by("queued_at", "pk")[:_AT_ONCE])
+    return rows.annotate(sent_at=Coalesce("heartbeat_at", since)).filter(sent_at__lt=before)
 
 
-def _send(lost: list[Run], task: str, with_id: bool) -> int:
-    for i, one in enumerate(lost):
-        try:
-            tasks.enqueue(task, one.pk, task_id=one.task_id if with_id and one.task_id else None)
-        except ImpaktError as error:
-            log.warning("%s: %s", one, error)
-            return i
-        Run.objects.filter(pk=one.pk, state=one.state).update(heartbeat_at=timezone.now())
-    return len(lost)
+def _send(one: Run, task: str, task_id: str | None, progress: dict[str, Any]) -> bool:
+    try:
+        tasks.enqueue(task, one.pk, task_id=task_id)
+    except ImpaktError as error:
+        log.warning("%s: %s", one, error)
+        return False
+    same = Run.objects.filter(pk=one.pk, state=one.state)
+    same.update(heartbeat_at=timezone.now(), progress=progress)
+    return True

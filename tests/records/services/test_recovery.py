@@ -13,6 +13,7 @@ from records.models import Alert, Run
 from records.models.choices import RunState
 from records.services import recovery, tasks
 from records.services import run as runs
+from records.services.evidence import evidence_ingest
 from records.tasks import analyse_run, sweep_leases
 from tests import factories
 
@@ -201,19 +202,34 @@ def test_a_broker_that_is_down_leaves_the_run_for_the_next_sweep(project, monkey
     assert lost.heartbeat_at is None
 
 
-def test_a_lost_analysis_is_sent_again_and_given_up_after_an_hour(project, sent):
-    """Analysing in silence for 3 minutes: again; for over an hour: failed, with an alert."""
+def test_a_lost_analysis_is_sent_again_and_given_up_after_five_times(project, sent):
+    """Silent for 3 minutes: sent; then after 4, 8, 16 and 32; then failed, with an alert."""
     run = factories.make_run(project, state=RunState.ANALYSING)
-    _long_ago(run, 180, ended_at=timezone.now() - timedelta(seconds=180))
-    assert recovery.reanalyse_lost() == 1
-    assert sent == [(tasks.ANALYSE_RUN, run.pk, None)]
-    assert recovery.reanalyse_lost() == 0
-    _long_ago(run, 180, ended_at=timezone.now() - timedelta(hours=2))
+    ended = timezone.now() - timedelta(hours=3)
+    for silent_s in (180, 300, 500, 1000, 2000):
+        _long_ago(run, silent_s, ended_at=ended)
+        assert recovery.reanalyse_lost() == 1, silent_s
+        assert recovery.reanalyse_lost() == 0
+    assert sent == [(tasks.ANALYSE_RUN, run.pk, None)] * 5
+    _long_ago(run, 180)
     assert recovery.reanalyse_lost() == 0
     run.refresh_from_db()
     assert run.state == RunState.FAILED
-    assert "within an hour" in run.failure
+    assert "5 attempts" in run.failure
     assert Alert.objects.filter(run=run, kind="run_failed").exists()
+
+
+def test_an_interrupted_run_whose_analysis_was_lost_gets_its_record(project, sent, tmp_path):
+    """Evidence and no record: sent until there is one; without evidence never."""
+    run = factories.make_run(project, state=RunState.INTERRUPTED)
+    _long_ago(run, 180, ended_at=timezone.now() - timedelta(seconds=180))
+    assert recovery.reanalyse_lost() == 0
+    evidence_ingest(run=run, folder=factories.sample_folder(tmp_path))
+    assert recovery.reanalyse_lost() == 1
+    analyse_run(run.pk)
+    _long_ago(run, 3600)
+    assert recovery.reanalyse_lost() == 0
+    assert run.state == RunState.INTERRUPTED
 
 
 def test_a_run_that_cannot_be_analysed_fails_with_the_reason(project):
