@@ -29,7 +29,7 @@ def web_spec(options: Options, fd: int) -> Spec:
 def _celery(options: Options, name: str, *args: str, **more) -> Spec:
     return Spec(
         name=name,
-        argv=_python("-m", "celery", "-A", "impakt_web.celery", *args),
+        argv=_python("-m", "celery", "--quiet", "-A", "impakt_web.celery", *args),
         log=options.logs / f"{name}.log",
         cwd=options.data,
         **more,
