@@ -22,7 +22,7 @@ import zstandard
 from records.errors import BadEvidence
 from records.evidence import spool
 from records.evidence.files import TEMPORARY, make_directory, storage
-from records.evidence.manifest import NAME, safe_name, verify_folder
+from records.evidence.manifest import NAME, checked_name, safe_name, verify_folder
 from records.evidence.parts import claim_empty
 
 _BLOCK = 1 << 20
@@ -68,6 +68,8 @@ class _Limits:
     def file(self, name: str) -> None:
         if not safe_name(name):
             raise BadEvidence(self.where, repr(name), "a name inside the folder")
+        if not checked_name(name):
+            raise BadEvidence(self.where, name, "only files that the manifest can cover")
         if name in self.names:
             raise BadEvidence(self.where, name, "each name once")
         parents = {str(p) for p in PurePosixPath(name).parents}
@@ -190,8 +192,6 @@ def _without_wrapper(dest: Path, limits: _Limits) -> Path:
 
 
 def _check(root: Path, limits: _Limits) -> None:
-    if not spool.is_sealed(root):
-        raise BadEvidence(limits.where, "spool", "a sealed folder (impakt analyze seals it)")
     for difference in verify_folder(root):
         raise BadEvidence(limits.where, difference.name, f"{difference.kind}: {difference.detail}")
 

@@ -53,6 +53,12 @@ def safe_name(name: str) -> bool:
     return all(p not in ("..", ".") and p.isprintable() for p in path.parts)
 
 
+def checked_name(name: str) -> bool:
+    """Whether checks look at this name: not what runs and killed writes leave for a while."""
+    parts = PurePosixPath(name).parts
+    return parts[0] not in (SPOOL, SPENT_SPOOL) and not parts[-1].startswith(TEMPORARY)
+
+
 def raw_names(folder: Path) -> list[str]:
     """Names of every file that a manifest must cover, sorted."""
     return sorted(n for n in _names(folder) if n != NAME and n.split("/")[0] not in BESIDE)
@@ -60,11 +66,9 @@ def raw_names(folder: Path) -> list[str]:
 
 def _names(folder: Path) -> Iterator[str]:
     for path in folder.rglob("*"):
-        parts = path.relative_to(folder).parts
-        if parts[0] in (SPOOL, SPENT_SPOOL) or parts[-1].startswith(TEMPORARY):
-            continue
-        if path.is_symlink() or not path.is_dir():
-            yield "/".join(parts)
+        name = path.relative_to(folder).as_posix()
+        if checked_name(name) and (path.is_symlink() or not path.is_dir()):
+            yield name
 
 
 def write_manifest(folder: Path) -> list[FileEntry]:

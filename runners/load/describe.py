@@ -6,7 +6,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import metadata
 from typing import Any
 
@@ -23,9 +23,10 @@ _PACKAGES = ("impakt", "httpx", "uvloop", "orjson", "pyarrow")
 _SECRET_NAME = re.compile(r"key|token|secret|password|sig|auth|code", re.IGNORECASE)
 
 
-def now_text() -> str:
-    """The present moment, RFC 3339 in UTC."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+def now_text(plus_s: float = 0.0) -> str:
+    """The moment `plus_s` from now, RFC 3339 in UTC."""
+    moment = datetime.now(UTC) + timedelta(seconds=plus_s)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def public_url(url: str) -> str:

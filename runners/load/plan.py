@@ -33,9 +33,15 @@ class Secret:
         """The credential itself, for the request header."""
         return self._value
 
-    def hide_in(self, text: str) -> str:
-        """`text` with every occurrence of the credential struck out."""
-        return text.replace(self._value, "***") if self._value else text
+    def hide_in(self, value: Any) -> Any:
+        """A text, or a JSON value of texts, with every occurrence of the credential struck out."""
+        if isinstance(value, str):
+            return value.replace(self._value, "***") if self._value else value
+        if isinstance(value, list):
+            return [self.hide_in(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.hide_in(item) for key, item in value.items()}
+        return value
 
     def __repr__(self) -> str:
         return "Secret(***)"
@@ -86,6 +92,7 @@ class LoadPlan:
             raise BadInput("max concurrency: at least 1")
         for name, above_zero in (
             ("timeout_s", True), ("window_s", True), ("warmup_s", False), ("drain_s", False),
+            ("lag_limit_s", True),
         ):  # fmt: skip
             value = getattr(self, name)
             if value is not None and not _seconds(value, above_zero):

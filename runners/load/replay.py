@@ -180,11 +180,11 @@ class Replay:
             attempt.error_text = key.hide_in(attempt.error_text)
 
     def _output(self, attempt: Attempt) -> dict[str, Any] | None:
-        output = attempt.output(self._plan.capture)
-        key = self._plan.api_key
+        output, key = attempt.output(self._plan.capture), self._plan.api_key
         if key is None or output is None:
             return output
-        return {k: key.hide_in(v) if isinstance(v, str) else v for k, v in output.items()}
+        hidden: dict[str, Any] = key.hide_in(output)
+        return hidden
 
     def _count(self, attempt: Attempt) -> None:
         self.ended += 1

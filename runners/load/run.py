@@ -169,6 +169,8 @@ class _Load:
             finally:
                 reporting.cancel()
                 await asyncio.gather(reporting, return_exceptions=True)
+                # The last word, so that nobody is left at the state before the end.
+                thread.submit(self._tell, self._progress())
         self._writer.update_run(generator=self._monitor.stop(), errors=replay.errors)
         if replay.crash is not None:
             raise replay.crash
@@ -176,9 +178,8 @@ class _Load:
 
     def _begin(self) -> None:
         self._monitor.start()
-        lead_s = _LEAD_S
-        self._t0 = time.monotonic() + lead_s
-        clock = {"started_at": now_text(), "monotonic_s": self._t0, "lead_s": lead_s}
+        self._t0 = time.monotonic() + _LEAD_S
+        clock = {"started_at": now_text(plus_s=_LEAD_S), "monotonic_s": self._t0}
         self._writer.update_run(clock=clock)
         self._writer.start(self.now)
 

@@ -123,6 +123,12 @@ def test_too_many_files_and_a_name_twice_are_refused(tmp_path):
     refused(tar_of((named("a"), b"1"), (named("a/b"), b"2")), tmp_path / "out", "not both")
 
 
+@pytest.mark.parametrize("name", ["spool/x", ".spool-sealed/x", "records/.tmp-x", "run-7/spool/x"])
+def test_files_that_no_check_would_look_at_are_not_taken_in(folder, tmp_path, name):
+    data = tar_of((named(name), b"x"), (named("run-7/manifest.json"), b"{}"))
+    refused(data, tmp_path / "out", "manifest")
+
+
 def test_a_changed_file_is_named(folder, tmp_path):
     (folder.path / "run.json").write_text("{}")
     refused(packed(folder), tmp_path / "out", "run.json")

@@ -120,9 +120,13 @@ def test_a_key_that_only_completions_refuse_ends_the_run_early(load, serve):
 
 
 def test_a_key_echoed_in_an_answer_is_struck_out(load, serve):
-    server = serve({"events": [[0, sse(token(f"your key is {KEY}", "stop"))]]})
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": f"[{KEY}]"}}
+    called = {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
+    server = serve({"events": [[0, sse(called, token(f"your key is {KEY}", "stop"))]]})
     _, folder = load(server.url, {}, api_key=Secret(KEY))
-    assert next(folder.outputs())["text"] == "your key is ***"
+    output = next(folder.outputs())
+    assert output["text"] == "your key is ***"
+    assert output["tool_calls"] == [{"id": "c", "name": "f", "arguments": "[***]"}]
     assert KEY.encode() not in everything_in(folder.path)
 
 

@@ -178,7 +178,8 @@ def test_a_person_who_stops_a_run_keeps_what_there_is(load, serve):
     assert outcome.state == folder.run["state"] == "stopped"
     assert outcomes(folder) == ["interrupted"] * 2
     assert folder.run["end"]["ended_s"] < 5
-    assert (seen[-1].planned, seen[-1].sent, seen[-1].in_flight) == (3, 2, 2)
+    assert (seen[1].planned, seen[1].sent, seen[1].in_flight) == (3, 2, 2)
+    assert (seen[-1].in_flight, seen[-1].outcomes) == (0, {"interrupted": 2})
     assert verify_folder(folder.path) == []
 
 
@@ -189,6 +190,27 @@ def test_a_reader_of_the_progress_that_fails_does_not_end_the_run(load, serve, c
     outcome, _ = load(serve(SLOW).url, {}, on_progress=fail)
     assert outcome.state == "completed"
     assert "database is locked" in caplog.text
+
+
+def test_a_fault_of_ours_is_not_hidden_and_the_evidence_is_kept(tmp_path, serve, monkeypatch):
+    from records.evidence.folder import EvidenceFolder
+    from runners.load import replay
+
+    real = replay.request_body
+
+    def fail(request, plan):
+        if request.id == "3":
+            raise RuntimeError("a bug")
+        return real(request, plan)
+
+    monkeypatch.setattr(replay, "_AHEAD_REQUESTS", 1)
+    monkeypatch.setattr(replay, "request_body", fail)
+    lines = [{"at_s": i * 0.1} for i in range(5)]
+    with pytest.raises(RuntimeError, match="a bug"):
+        run_load(plan_of(serve().url, *lines), tmp_path / "f")
+    folder = EvidenceFolder.open(tmp_path / "f")
+    assert (folder.run["state"], folder.run["end"]["reason"]) == ("failed", "internal_error")
+    assert len(rows(folder, "attempts")) >= 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -235,7 +257,8 @@ def test_a_full_disk_stops_the_load_and_keeps_what_was_written(tmp_path, serve, 
     [
         ({"api": "x"}, "api"), ({"timeout_s": 0}, "timeout_s"), ({"warmup_s": -1}, "warmup_s"),
         ({"window_s": float("nan")}, "window_s"), ({"max_concurrency": 0}, "concurrency"),
-        ({"transport": "fast"}, "transport"), ({"capture": "all"}, "capture"),
+        ({"transport": "fast"}, "transport"), ({"lag_limit_s": float("inf")}, "lag_limit"),
+         ({"capture": "all"}, "capture"),
     ],
 )  # fmt: skip
 def test_a_wrong_plan_is_refused_before_anything_is_written(tmp_path, options, message):
