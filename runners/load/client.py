@@ -29,6 +29,8 @@ _TAIL_S = 1.0
 # A connection that was closed under us while idle says so at once.
 _STALE_S = 0.25
 _MAX_RESENDS = 3
+# httpx translates most of what its lower layers raise, uvloop's closed handles not.
+_FOREIGN = (httpx.HTTPError, httpx.StreamError, OSError, RuntimeError)
 
 
 class HttpxClient:
@@ -77,7 +79,7 @@ class HttpxClient:
                     await response.aclose()
         except TimeoutError:
             raise Broken("timeout", f"no answer within {timeout_s:g} s") from None
-        except (httpx.HTTPError, httpx.StreamError) as error:
+        except _FOREIGN as error:
             raise broken(error) from error
         finally:
             self._idle.append(line)
@@ -125,7 +127,7 @@ class HttpxClient:
                 await self._read(response, attempt)
             finally:
                 await response.aclose()
-        except (httpx.HTTPError, httpx.StreamError) as error:
+        except _FOREIGN as error:
             raise broken(error) from error
         except BadEvent as error:
             raise Broken("bad_response", str(error)) from error
@@ -186,7 +188,7 @@ async def _drain(stream: AsyncIterator[bytes]) -> None:
         async with asyncio.timeout(_TAIL_S):
             async for _ in stream:
                 pass
-    except (TimeoutError, httpx.HTTPError, httpx.StreamError):
+    except (TimeoutError, *_FOREIGN):
         return
 
 
@@ -201,7 +203,7 @@ def broken(error: Exception) -> Broken:
         return Broken("tls", f"the TLS handshake failed ({root})")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return Broken("connect", f"no connection ({root})")
-    if isinstance(error, httpx.NetworkError):
+    if isinstance(error, httpx.NetworkError | OSError | RuntimeError):
         return Broken("connection_reset", text)
     if isinstance(error, httpx.RemoteProtocolError):
         return Broken(_protocol_kind(str(error)), text)

@@ -183,6 +183,12 @@ def test_a_person_who_stops_a_run_keeps_what_there_is(load, serve):
     assert verify_folder(folder.path) == []
 
 
+def test_a_worker_that_must_end_interrupts_its_run(load, serve):
+    outcome, folder = load(serve(HANGING).url, {}, should_stop=lambda: "interrupted")
+    assert outcome.state == folder.run["state"] == "interrupted"
+    assert folder.run["end"]["reason"] == "shutdown"
+
+
 def test_a_reader_of_the_progress_that_fails_does_not_end_the_run(load, serve, caplog):
     def fail(progress):
         raise RuntimeError("database is locked")

@@ -1,0 +1,117 @@
+"""An answer is read the same whatever a server puts into it, and never breaks the reader."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from records.evidence.tables import table_of
+from runners.load.answer import Answer, BadEvent
+from runners.load.attempt import Attempt
+from runners.load.body import BodyReader
+
+# The names that the reader looks at, so that random values land where they matter.
+KEYS = st.sampled_from([
+    "choices", "delta", "message", "content", "text", "reasoning", "reasoning_content", "refusal",
+    "tool_calls", "function_call", "function", "name", "arguments", "index", "id", "usage",
+    "completion_tokens", "prompt_tokens", "completion_tokens_details", "reasoning_tokens",
+    "prompt_tokens_details", "cached_tokens", "finish_reason", "error", "object",
+])  # fmt: skip
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+CHOICES = st.lists(st.dictionaries(KEYS, VALUES, max_size=4), max_size=2)
+CHUNKS = st.dictionaries(KEYS, VALUES, max_size=4) | st.fixed_dictionaries(
+    {"choices": CHOICES, "usage": st.dictionaries(KEYS, VALUES, max_size=4)}
+)
+
+
+@given(st.lists(CHUNKS, max_size=5))
+def test_no_chunk_breaks_the_reader_or_the_tables(chunks):
+    attempt = Attempt("r", 1)
+    attempt.sent_s = 0.0
+    for i, chunk in enumerate(chunks):
+        with contextlib.suppress(BadEvent):
+            attempt.answer.event(json.dumps(chunk).encode(), float(i))
+    with contextlib.suppress(BadEvent):
+        attempt.answer.whole(json.dumps(chunks[:1]).encode())
+    attempt.settle(None, None, 9.0)
+    lines = [attempt.row(), attempt.answer.chunks() or {}, attempt.output("full") or {}]
+    again = [orjson.loads(orjson.dumps(line)) for line in lines]
+    table = table_of("attempts", [again[0]])
+    assert isinstance(table, pa.Table)
+    table_of("chunks", [again[1]])
+
+
+@given(st.binary(max_size=200), st.integers(1, 50))
+def test_no_bytes_break_the_reader(data, size):
+    answer = Answer()
+    reader = BodyReader(answer)
+    with contextlib.suppress(BadEvent):
+        for i in range(0, len(data), size):
+            reader.feed(data[i : i + size], float(i))
+        reader.end(1.0)
+    assert answer.first_token_s is None
+
+
+def read(*events):
+    answer = Answer()
+    for i, event in enumerate(events):
+        answer.event(json.dumps(event).encode(), float(i))
+    return answer
+
+
+def delta(**values):
+    return {"choices": [{"index": 0, "delta": values}]}
+
+
+def test_running_usage_that_goes_on_between_chunks_is_shared_out():
+    """Totals 2, 5, 5+usage-only 6, 9 at chunks 1, 2, 3: 2, 3 and 9 - 5 = 4 tokens."""
+    only = {"choices": [], "usage": {"completion_tokens": 6}}
+    answer = read(
+        {**delta(content="a"), "usage": {"completion_tokens": 2}},
+        {**delta(content="b"), "usage": {"completion_tokens": 5}},
+        only,
+        {**delta(content="c"), "usage": {"completion_tokens": 9}},
+    )
+    assert answer.chunks()["tokens"] == [2, 3, 4]
+
+
+@pytest.mark.parametrize("totals", [[3, 3], [4, 2], [0, 1]])
+def test_running_usage_that_cannot_be_right_leaves_the_tokens_unknown(totals):
+    chunks = [{**delta(content="a"), "usage": {"completion_tokens": t}} for t in totals]
+    assert read(*chunks).chunks()["tokens"] is None
+
+
+def test_a_tool_calls_pieces_are_one_call_and_two_calls_are_two():
+    def piece(index, **function):
+        return delta(tool_calls=[{"index": index, "id": f"t{index}", "function": function}])
+
+    answer = read(
+        piece(0, name="look", arguments=""), piece(0, arguments='{"a":'), piece(0, arguments="1}"),
+        piece(1, name="send", arguments="{}"),
+    )  # fmt: skip
+    assert answer.counts()["tool_calls"] == 2
+    assert answer.output()["tool_calls"] == [
+        {"id": "t0", "name": "look", "arguments": '{"a":1}'},
+        {"id": "t1", "name": "send", "arguments": "{}"},
+    ]
+    assert answer.first_token_s == 0.0
+    assert answer.first_visible_token_s is None
+
+
+def test_without_any_count_the_chunks_are_counted_and_reasoning_with_them():
+    answer = read(delta(reasoning="x"), delta(reasoning_content="y"), delta(content="z"))
+    counts = answer.counts()
+    assert (counts["output_tokens"], counts["token_count_source"]) == (3, "chunks")
+    assert counts["reasoning_tokens"] == 2
+    assert answer.output()["reasoning"] == "xy"
