@@ -12,8 +12,9 @@ from typing import Any
 
 from records.analysis.comparability import comparability, configuration_diff, differing
 from records.analysis.differences import differences
-from records.analysis.gates import GATES, NOT_JUDGED
+from records.analysis.gates import GATES
 from records.analysis.gates.base import OPEN, PASSED, GateResult, Sides, Thresholds
+from records.analysis.gates.completeness import NOT_JUDGED
 from records.analysis.gates.verdict import verdict
 from records.analysis.validity import SIMULATED
 from records.analysis.version import ANALYSIS_VERSION

@@ -10,6 +10,8 @@ from records.statistics.intervals import relative_change, welch_difference
 
 Record = Mapping[str, Any]
 NEEDED = 2
+# Half the width of a 95 % interval is this many standard errors of a normal.
+_Z = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,14 @@ class Metric:
     path: tuple[str, ...]
     unit: str
     better: str
+
+
+@dataclass(frozen=True)
+class _Value:
+    value: float | None
+    # Squared standard error of the value from within its run; 0 when the run does not tell.
+    squared_error: float
+    reason: str
 
 
 def _percentile(name: str, key: str, percentile: str) -> Metric:
@@ -47,8 +57,10 @@ class Difference:
 
     difference = candidate - baseline with Welch's 95 % limits; relative =
     candidate / baseline - 1 with its own. Replicates are the unit: with fewer
-    than two on a side there are no limits, and `reason` says so. None where a
-    run does not have the figure.
+    than two on a side there are no limits, and `reason` says so. The standard
+    error of a side is never taken smaller than the uncertainty within its runs,
+    because replicates of one trace can agree by chance or share its arrivals.
+    None where a run does not have the figure, or no spread can be told.
     """
 
     metric: str
@@ -86,7 +98,8 @@ def difference(
     """The difference of one metric, for a class or for the whole run (None)."""
     mine = [_value(r, metric, service_class) for r in candidates]
     theirs = [_value(r, metric, service_class) for r in baselines]
-    new, old = ([v for v, _ in side if v is not None] for side in (mine, theirs))
+    new = [v.value for v in mine if v.value is not None]
+    old = [v.value for v in theirs if v.value is not None]
     bare = Difference(
         metric=metric.name,
         service_class=service_class,
@@ -97,24 +110,37 @@ def difference(
         baseline_replicates=len(old),
         candidate_replicates=len(new),
     )
-    missing = next((reason for v, reason in theirs + mine if v is None), None)
+    missing = next((v.reason for v in theirs + mine if v.value is None), None)
     if missing is not None:
         # A mean over the runs that happen to have the figure would be of another population.
         return replace(bare, reason=missing)
-    absolute, relative = welch_difference(old, new), relative_change(old, new)
-    few = min(len(old), len(new)) < NEEDED
+    found = replace(bare, baseline=sum(old) / len(old), candidate=sum(new) / len(new))
+    return _with_limits(found, old, new, (_least(theirs), _least(mine)))
+
+
+def _with_limits(
+    found: Difference, old: list[float], new: list[float], least: tuple[float, float]
+) -> Difference:
+    """The difference, absolute and relative; without limits where no spread can be told."""
+    absolute = welch_difference(old, new, least=least)
+    relative = relative_change(old, new, least=least)
+    found = replace(found, difference=absolute.value, relative=relative.value)
+    if min(len(old), len(new)) < NEEDED:
+        return replace(found, reason=f"an interval needs {NEEDED} replicates on each side")
+    if absolute.low == absolute.high:
+        return replace(found, reason="the replicates agree and no run tells its own spread")
     return replace(
-        bare,
-        baseline=sum(old) / len(old),
-        candidate=sum(new) / len(new),
-        difference=absolute.value,
+        found,
         low=absolute.low,
         high=absolute.high,
-        relative=relative.value,
         relative_low=relative.low,
         relative_high=relative.high,
-        reason=f"an interval needs {NEEDED} replicates on each side" if few else None,
     )
+
+
+def _least(values: Sequence[_Value]) -> float:
+    """Squared standard error of the side's mean from the intervals within its runs."""
+    return sum(v.squared_error for v in values) / len(values) ** 2
 
 
 def differences(candidates: Sequence[Record], baselines: Sequence[Record]) -> list[Difference]:
@@ -132,23 +158,30 @@ def class_names(records: Sequence[Record]) -> list[str]:
     return sorted({name for record in records for name in record["classes"]})
 
 
-def _value(
-    record: Record, metric: Metric, service_class: str | None
-) -> tuple[float | None, str | None]:
-    """A run's figure, or None and why it has none."""
+def _value(record: Record, metric: Metric, service_class: str | None) -> _Value:
+    """A run's figure with its uncertainty within the run, or why it has none."""
     block: Any = record
     if service_class is not None:
         block = record["classes"].get(service_class)
         if block is None:
-            return None, f"a run has no requests of class {service_class}"
+            return _Value(None, 0.0, f"a run has no requests of class {service_class}")
     holder: Any = block
     for key in metric.path:
         holder, block = block, block[key]
-    if isinstance(block, Mapping):
-        value = block["value"]
-        reason = block.get("reason")
-    else:
-        value, reason = block, holder.get("reasons", {}).get(metric.path[-1])
-    if value is None:
-        return None, reason or f"a run has no {metric.name}"
-    return float(value), None
+    if not isinstance(block, Mapping):
+        reason = holder.get("reasons", {}).get(metric.path[-1])
+        return _Value(block, _lowest_class_error(record), reason or f"a run has no {metric.name}")
+    reason = block.get("reason") or f"a run has no {metric.name}"
+    return _Value(block["value"], _squared_error(block), reason)
+
+
+def _squared_error(interval: Mapping[str, Any]) -> float:
+    low, high = interval.get("low"), interval.get("high")
+    return 0.0 if low is None or high is None else ((high - low) / 2 / _Z) ** 2
+
+
+def _lowest_class_error(record: Record) -> float:
+    """The lowest class's attainment carries no interval of its own: its class has it."""
+    classes = [c["goodput"]["slo_attainment"] for c in record["classes"].values()]
+    known = [c for c in classes if c["value"] is not None]
+    return _squared_error(min(known, key=lambda c: c["value"])) if known else 0.0

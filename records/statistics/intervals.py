@@ -86,12 +86,20 @@ def mean_interval(values: Numbers, confidence: float = 0.95) -> Interval:
     return Interval(mean - half, mean + half)
 
 
-def welch_difference(baseline: Numbers, candidate: Numbers, confidence: float = 0.95) -> Estimate:
+def welch_difference(
+    baseline: Numbers,
+    candidate: Numbers,
+    confidence: float = 0.95,
+    least: tuple[float, float] = (0.0, 0.0),
+) -> Estimate:
     """How much larger the candidate's mean is than the baseline's: (difference, low, high).
 
     mean(candidate) - mean(baseline), unpaired, unequal variances (Welch), in the
-    unit of the values; the values are replicates, not requests. The difference
-    is None when a side is empty, the limits when a side has fewer than two.
+    unit of the values; the values are replicates, not requests. `least` is the
+    smallest squared standard error to believe of each mean (baseline, candidate):
+    two replicates that happen to agree say little about their spread. The
+    difference is None when a side is empty, the limits when a side has fewer
+    than two.
     """
     a, b = _finite(baseline), _finite(candidate)
     if not a.size or not b.size:
@@ -99,16 +107,25 @@ def welch_difference(baseline: Numbers, candidate: Numbers, confidence: float = 
     difference = float(b.mean() - a.mean())
     if min(a.size, b.size) < 2:
         return Estimate(difference, None, None)
-    parts = (float(a.var(ddof=1)) / a.size, float(b.var(ddof=1)) / b.size)
+    parts = (
+        max(float(a.var(ddof=1)) / a.size, least[0]),
+        max(float(b.var(ddof=1)) / b.size, least[1]),
+    )
     half = _welch_half(parts, (a.size, b.size), confidence)
     return Estimate(difference, difference - half, difference + half)
 
 
-def relative_change(baseline: Numbers, candidate: Numbers, confidence: float = 0.95) -> Estimate:
+def relative_change(
+    baseline: Numbers,
+    candidate: Numbers,
+    confidence: float = 0.95,
+    least: tuple[float, float] = (0.0, 0.0),
+) -> Estimate:
     """By which fraction the candidate's mean differs from the baseline's (0.1 is 10 % more).
 
     mean(candidate) / mean(baseline) - 1; limits by Welch's t on the logarithm of
-    the ratio (delta method: each side's variance over its squared mean). None
+    the ratio (delta method: each side's variance over its squared mean); `least`
+    as in `welch_difference`. None
     when a side is empty or a mean is not above 0; the limits are None when a
     side has fewer than two values.
     """
@@ -119,8 +136,8 @@ def relative_change(baseline: Numbers, candidate: Numbers, confidence: float = 0
     if min(a.size, b.size) < 2:
         return Estimate(ratio - 1, None, None)
     parts = (
-        float(a.var(ddof=1) / a.size / a.mean() ** 2),
-        float(b.var(ddof=1) / b.size / b.mean() ** 2),
+        max(float(a.var(ddof=1)) / a.size, least[0]) / float(a.mean()) ** 2,
+        max(float(b.var(ddof=1)) / b.size, least[1]) / float(b.mean()) ** 2,
     )
     half = _welch_half(parts, (a.size, b.size), confidence)
     return Estimate(ratio - 1, ratio * math.exp(-half) - 1, ratio * math.exp(half) - 1)

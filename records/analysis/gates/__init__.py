@@ -7,6 +7,7 @@ from collections.abc import Callable
 from records.analysis.gates import (
     accepted_goodput_improves,
     comparability,
+    completeness,
     lowest_class_attainment,
     replicates,
     tail_latency,
@@ -24,15 +25,6 @@ GATES: dict[str, Callable[[Sides], list[GateResult]]] = {
         comparability,
         validity,
         replicates,
+        completeness,
     )
 }
-# What a decision also asks and no gate answers yet; said with every verdict.
-NOT_JUDGED = (
-    "representativeness of the trace",
-    "severe failures",
-    "authority boundary",
-    "recovery after bursts",
-    "queue stability",
-    "starvation",
-    "cost",
-)

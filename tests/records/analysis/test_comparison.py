@@ -33,12 +33,18 @@ def base(made):
     return made.record(*rows, workload=work, judgments=said)
 
 
+def within(value, half=0.0001):
+    """A figure whose run is as good as certain of it."""
+    return {"value": value, "low": value - half, "high": value + half}
+
+
 def like(base, accepted=1.0, e2e_p95=1.0, lowest=0.95, configuration="new", **run):
     """A record as `base`, with other figures."""
     record = copy.deepcopy(base)
     for block in (record, record["classes"]["default"]):
-        block["goodput"]["accepted_per_s"]["value"] = accepted
-        block["latency"]["e2e_s"]["p95"]["value"] = e2e_p95
+        block["goodput"]["accepted_per_s"] |= within(accepted)
+        block["latency"]["e2e_s"]["p95"] |= within(e2e_p95)
+        block["goodput"]["slo_attainment"] |= within(lowest)
     record["fairness"]["min_class_attainment"] = lowest
     record["run"] |= {
         "configuration": {"model": "m", "runtime": {"name": "x", "version": configuration}},
@@ -76,12 +82,47 @@ FIGURES = {"accepted": 1.0, "e2e_p95": 1.0, "lowest": 0.95}
 BETTER = FIGURES | {"accepted": 1.1}
 
 
-def test_all_gates_passed_is_adopt(base):
+def test_what_no_gate_judges_yet_keeps_the_verdict_open(base):
+    """Every figure passes, and still nothing is adopted: severe failures stand unjudged."""
+    document = compared(base, old_figures=FIGURES, **BETTER)
+    assert {g["result"] for g in document["gates"] if g["name"] != "completeness"} == {"pass"}
+    assert (document["verdict"], document["refused"]) == ("not_enough_evidence", False)
+    assert "severe failures" in document["not_judged"]
+
+
+def test_all_gates_passed_is_adopt(base, monkeypatch):
+    """With nothing left unjudged, passing every gate is adopt."""
+    monkeypatch.setattr("records.analysis.gates.completeness.NOT_JUDGED", ())
     document = compared(base, old_figures=FIGURES, **BETTER)
     assert {g["result"] for g in document["gates"]} == {"pass"}
     assert (document["verdict"], document["refused"]) == ("adopt", False)
-    # What no gate answers yet is said beside it.
-    assert "severe failures" in document["not_judged"]
+
+
+def test_replicates_that_agree_are_no_more_certain_than_their_runs(base):
+    """Equal replicates: the interval is as wide as the requests within the runs say."""
+    # Each run: 1.0 and 1.2 with limits 0.196 apart each way, so a standard error of
+    # 0.1; a mean of two has 0.1 / sqrt(2), their difference 0.1; Welch with one degree
+    # a side of equal parts has 2 degrees: half = t(2, .975) * 0.1 = 4.302653 * 0.1
+    wide = {"low": 1.0 - 0.1959964, "high": 1.0 + 0.1959964}
+    old, new = [like(base, configuration="old") for _ in "ab"], [like(base) for _ in "ab"]
+    for record in old + new:
+        record["goodput"]["accepted_per_s"] |= wide
+    for record in new:
+        record["goodput"]["accepted_per_s"]["value"] = 1.2
+    found = compare(candidates=new, baselines=old)["differences"][0]
+    assert (found["metric"], found["class"]) == ("accepted_per_s", None)
+    assert (found["difference"], found["low"]) == (near(0.2), near(0.2 - 0.4302653))
+
+
+def test_no_spread_at_all_gives_no_interval(base):
+    """Equal replicates whose runs tell no spread either: no limits, and the reason."""
+    runs = [like(base, configuration=c) for c in ("old", "old", "new", "new")]
+    for record in runs:
+        record["latency"]["e2e_s"]["p50"] |= {"value": 1.0, "low": None, "high": None}
+    document = compare(candidates=runs[2:], baselines=runs[:2])
+    (found,) = (d for d in document["differences"] if d["metric"] == "e2e_p50" and not d["class"])
+    assert (found["difference"], found["low"], found["high"]) == (0, None, None)
+    assert "spread" in found["reason"]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +157,7 @@ def test_the_lowest_class_is_guarded_in_points(base, lowest, spread, expected):
 def test_two_replicates_a_side_are_not_enough(base, n, expected):
     document = compared(base, n=n, old_figures=FIGURES, **BETTER)
     assert result(document, "replicates") == [expected]
-    assert document["verdict"] == ("adopt" if n == 3 else "not_enough_evidence")
+    assert document["verdict"] == "not_enough_evidence"
 
 
 def test_one_replicate_a_side_has_differences_without_intervals(base):
