@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -17,8 +18,11 @@ from records.evidence.archive import unpack
 from records.models import Project, Run, Upload
 from records.services import audit, external
 
+log = logging.getLogger(__name__)
 # An archive may not unpack to more than this many times what was sent at most.
 _UNPACKED_TIMES = 4
+# What a value of another kind makes of the arithmetic that meets it.
+_MISFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 RELATED = ("project", "created_by", "run__project")
 _SPACE = b" \t\r\n"
 
@@ -89,7 +93,13 @@ def _run(project: Project, user, body: Body) -> Run:
     folder = body.folder / UNPACKED
     with body.path.open("rb") as handle:
         unpack(handle, folder, settings.UPLOAD_MAX_BYTES * _UNPACKED_TIMES, where=body.filename)
-    return external.run_from_folder(folder=folder, **facts)
+    try:
+        return external.run_from_folder(folder=folder, **facts)
+    except _MISFIT as error:
+        # A stranger's file may hold a value of any kind anywhere; the log keeps the place.
+        log.exception("%s does not analyse", body.filename)
+        expected = f"values of the kinds an evidence folder has ({type(error).__name__})"
+        raise BadEvidence(body.filename, None, expected) from error
 
 
 def _looks_like_json(body: Body) -> bool:

@@ -202,6 +202,29 @@ def test_a_folder_whose_tables_are_nonsense_is_refused(writer, folder):
     assert _nothing_was_kept()
 
 
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        ("workload.json", "classes", 7),
+        ("workload.json", "classes", {"interactive": "fast"}),
+        ("run.json", "generator", "busy"),
+        ("run.json", "policies", {"max_concurrency": "many"}),
+        ("run.json", "state", "running"),
+        ("run.json", "schema", None),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(writer, folder, name, field, value):
+    """400, never a server error, where a file of the folder is not of the form it must have."""
+    from records.evidence.manifest import write_manifest
+
+    document = json.loads((folder / name).read_bytes())
+    (folder / name).write_text(json.dumps(document | {field: value}))
+    write_manifest(folder)
+    response = writer.post(URL, _tar(folder, "w"), content_type="application/x-tar")
+    assert response.status_code == 400, response.content
+    assert _nothing_was_kept()
+
+
 def test_too_large_is_refused(writer, archive, settings):
     """413 by the declared length, by the bytes read, and for a form's field."""
     settings.UPLOAD_MAX_BYTES = len(archive) - 1
