@@ -109,9 +109,9 @@ class HttpxClient:
     async def _send_once(self, attempt: Attempt, body: bytes, headers: Mapping[str, str]) -> None:
         async def on_trace(event: str, _info: Mapping[str, Any]) -> None:
             if event.startswith("connection.connect_") and event.endswith(".started"):
-                attempt.connection = attempt.connection or "new"
+                attempt.goes_out(self.now(), "new")
             elif event == "http11.send_request_headers.started":
-                attempt.connection = attempt.connection or "reused"
+                attempt.goes_out(self.now(), "reused")
 
         request = httpx.Request(
             "POST",
