@@ -25,7 +25,6 @@ from records.evidence.manifest import BESIDE, FileEntry, read_manifest, safe_nam
 from records.evidence.parts import (
     OUTPUTS_FILE,
     RUN_FILE,
-    RUN_SCHEMA,
     TRACE_FILE,
     WORKLOAD_FILE,
     claim_empty,
@@ -35,7 +34,9 @@ from records.evidence.parts import (
     write_json,
     write_lines,
 )
+from records.evidence.run_document import check_run
 from records.evidence.tables import read_table, table_of, table_of_frame, write_table
+from records.evidence.workload import check_workload
 
 Rows = pd.DataFrame | Iterable[Mapping[str, Any]]
 
@@ -45,10 +46,8 @@ class EvidenceFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.run: dict[str, Any] = read_json(path / RUN_FILE)
-        if self.run.get("schema") != RUN_SCHEMA:
-            raise BadEvidence(str(path / RUN_FILE), "schema", RUN_SCHEMA)
-        self.workload: dict[str, Any] = read_json(path / WORKLOAD_FILE)
+        self.run = check_run(read_json(path / RUN_FILE), str(path / RUN_FILE))
+        self.workload = check_workload(read_json(path / WORKLOAD_FILE), str(path / WORKLOAD_FILE))
         self._entries = read_manifest(path)
 
     @classmethod

@@ -18,7 +18,6 @@ import zstandard
 from records.errors import BadEvidence, BadInput
 from records.evidence.files import atomic_file, make_directory, storage, write_atomic
 
-RUN_SCHEMA = "impakt.run/1"
 RUN_FILE = "run.json"
 WORKLOAD_FILE = "workload.json"
 TRACE_FILE = "trace.jsonl.zst"

@@ -14,7 +14,7 @@ import httpx
 
 from records.errors import BadInput
 from records.evidence.canonical import sha256_of
-from records.evidence.parts import RUN_SCHEMA
+from records.evidence.run_document import SCHEMA as RUN_SCHEMA
 from records.evidence.workload import with_hashes
 from records.traces.schema import TraceRequest
 from runners.load.plan import LoadPlan

@@ -53,11 +53,11 @@ def test_a_run_that_ends_itself_is_sealed_as_what_it_said(tmp_path):
     out = started(tmp_path / "f", 0.0, 1.0)
     finish(out, "q0", 0.0, 0.5)
     finish(out, "q1", 1.0, 1.5)
-    out.update_run(clock={"started_at": "then"})
+    out.update_run(clock={"started_at": "2026-01-01T00:00:00Z"})
     out.close("completed", "end", None, 2.0)
     folder = EvidenceFolder.open(tmp_path / "f")
     assert folder.run["state"] == "completed"
-    assert folder.run["clock"] == {"started_at": "then"}
+    assert folder.run["clock"] == {"started_at": "2026-01-01T00:00:00Z"}
     assert folder.table("requests")["in_window"].tolist() == [False, True]
     assert list(folder.table("chunks")["first_us"]) == [1, 1]
     assert [o["text"] for o in folder.outputs()] == ["hi", "hi"]
