@@ -56,10 +56,16 @@ def length_histogram(
     return {"edges": edges.tolist(), "counts": np.histogram(values, edges)[0].tolist()}
 
 
+def _bins(requests: int, least: int, most: int) -> int:
+    """About four requests a bin: a short trace in 200 bins would show only single arrivals."""
+    return max(least, min(most, requests // 4))
+
+
 def points_of(trace: Trace) -> dict[str, Any]:
     """All points of a trace's preview: `rate`, `prompt_tokens`, `output_tokens`."""
+    n = len(trace.requests)
     return {
-        "rate": rate_series(trace),
-        "prompt_tokens": length_histogram(trace, "prompt"),
-        "output_tokens": length_histogram(trace, "output"),
+        "rate": rate_series(trace, _bins(n, 8, 200)),
+        "prompt_tokens": length_histogram(trace, "prompt", _bins(n, 10, 40)),
+        "output_tokens": length_histogram(trace, "output", _bins(n, 10, 40)),
     }
