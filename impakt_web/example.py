@@ -68,7 +68,7 @@ def prepare(slug: str) -> None:
         endpoint_register(
             project=project,
             user=user,
-            name=f"simulated, {name} batching",
+            name=f"{name.capitalize()} batching (simulated)",
             url=f"http://127.0.0.1:{free_port()}/v1",
             api="chat",
             model=document["model"],
@@ -129,7 +129,8 @@ def _owner(project: Project):
 
 
 def _last_calibration(project: Project) -> Run | None:
-    return Run.objects.in_project(project).filter(title=CALIBRATION).order_by("-number").first()
+    runs = Run.objects.in_project(project).filter(title=CALIBRATION, campaign=None)
+    return runs.filter(endpoint=plan.example_endpoints(project)[0]).order_by("-number").first()
 
 
 def _ended_without_record(run: Run) -> bool:
@@ -168,23 +169,22 @@ def _advance_campaign(project: Project, calibration: Run, *, retry: bool) -> Ste
         if campaign.runs.filter(state__in=OPEN_STATES).exists():
             return Step.WAITING
     user = _owner(project)
-    window_s = plan.WARMUP_S + plan.WINDOW_S
     campaign_launch(
         project=project,
         user=user,
         workload=_calibrated_workload(project, user, calibration),
         endpoints=plan.example_endpoints(project),
-        trace=plan.example_trace(
-            project=project,
-            user=user,
-            window_s=window_s,
-            rate_scale=plan.RATE_SCALE,
-            name=f"SUP-SUM-01, {window_s:g} s",
+        trace=plan.campaign_trace(
+            project=project, user=user, window_s=plan.WARMUP_S + plan.WINDOW_S
         ),
         replicates=plan.REPLICATES,
         policies=plan.policies(warmup_s=plan.WARMUP_S, window_s=plan.WINDOW_S),
         title=CAMPAIGN,
         seed=plan.SEED,
+    )
+    # For whoever wants to know more than so short a campaign can tell.
+    plan.campaign_trace(
+        project=project, user=user, window_s=plan.LONGER_WARMUP_S + plan.LONGER_WINDOW_S
     )
     return Step.DONE
 

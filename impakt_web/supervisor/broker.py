@@ -79,7 +79,7 @@ def broker_spec(data: Path, log: Path) -> tuple[Spec, str]:
         *("--daemonize", "no"),
         *("--loglevel", "warning"),
     )
-    spec = Spec(name="broker", argv=argv, log=log, cwd=home, order=3)
+    spec = Spec(name="broker", argv=argv, log=log, cwd=home, order=3, grace_s=5.0)
     return spec, f"redis+socket://{path}"
 
 

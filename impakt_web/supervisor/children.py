@@ -58,7 +58,7 @@ def worker_specs(options: Options) -> list[Spec]:
         # SIGTERM to the whole group: the pool process that replays a trace must stop,
         # seal its evidence and mark the run, not be waited for until the trace is over.
         # It comes first where this user may ask for that: whatever delays it makes the run invalid.
-        _worker(options, "loadgen", nice=-10, whole_group=True, grace_s=15.0),
+        _worker(options, "loadgen", nice=-10, whole_group=True, grace_s=12.0),
         # Analysis gives way: a run that is being measured must not feel it.
         _worker(options, "default", nice=5, grace_s=10.0),
         _celery(
@@ -90,4 +90,5 @@ def endpoint_spec(options: Options, name: str, profile: str, port: int) -> Spec:
         cwd=options.data,
         nice=-5,
         order=2,
+        grace_s=3.0,
     )

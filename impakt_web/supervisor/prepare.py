@@ -7,9 +7,14 @@ once, and does nothing that an earlier start has done already.
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+
+from records.errors import BadInput, OtherSideFailed, StorageFailed
 
 OWNER = "owner"
 # Spelt out, since asking Django for `sign_in_link` loads every page and half of SciPy
@@ -26,6 +31,25 @@ class Access:
     has_password: bool
     project: str
     sign_in_path: str
+
+
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """While inside, what settings, database and disk refuse becomes one line for a person."""
+    from django.core.exceptions import ImproperlyConfigured
+    from django.db import DatabaseError
+
+    try:
+        yield
+    except ImproperlyConfigured as error:
+        raise BadInput(str(error)) from error
+    except DatabaseError as error:
+        # The driver names host and user in it, never the password.
+        if os.environ.get("IMPAKT_DATABASE_URL"):
+            raise OtherSideFailed(f"the database of IMPAKT_DATABASE_URL: {error}") from error
+        raise StorageFailed(f"the database in the data folder: {error}") from error
+    except OSError as error:
+        raise StorageFailed(f"{error.filename or 'the data folder'}: {error.strerror}") from error
 
 
 def load_django() -> None:
@@ -86,12 +110,14 @@ def grant_access(*, demo: bool) -> Access:
         user.set_unusable_password()
         user.save()
     slug, name = ("example", "Worked example") if demo else ("default", "Default")
-    if not Project.objects.filter(slug=slug).exists():
-        project_create(slug=slug, name=name, owner=user)
+    projects = Project.objects.filter(slug=slug) if demo else Project.objects.visible_to(user)
+    project = projects.order_by("pk").first()
+    if project is None:
+        project = project_create(slug=slug, name=name, owner=user)
     return Access(
         username=user.get_username(),
         has_password=user.has_usable_password(),
-        project=slug,
+        project=project.slug,
         sign_in_path=SIGN_IN_PATH.format(link_create(user=user)),
     )
 

@@ -6,7 +6,9 @@ import contextlib
 import http.client
 import json
 import os
+import shlex
 import socket
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +24,8 @@ from impakt_web.supervisor.process import Guard
 from impakt_web.supervisor.supervise import Stopped, Supervisor
 from records.errors import OtherSideFailed
 
-_READY_WAIT_S = 60.0
+_READY_WAIT_S = 120.0
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 def up(options: Options) -> None:
@@ -36,7 +39,8 @@ def up(options: Options) -> None:
     supervisor = Supervisor(options, guard)
     supervisor.install_signals()
     try:
-        _start(supervisor, listener)
+        with prepare.failures_told():
+            _start(supervisor, listener)
         supervisor.run()
     except Stopped:
         supervisor.say("Stopping …")
@@ -145,15 +149,28 @@ def _announce(supervisor: Supervisor, url: str, access: prepare.Access) -> None:
         click.echo(json.dumps(line))
         return
     supervisor.say(f"IMPAKT is ready at {url}")
+    if options.host not in _LOOPBACK:
+        supervisor.say(f"  Note               {options.host} is open to the network, without TLS")
     supervisor.say(f"  Sign in once with  {sign_in_url}")
     if not access.has_password:
-        supervisor.say(
-            f"  Set a password     IMPAKT_DATA={options.data} "
-            f"python manage.py changepassword {access.username}"
-        )
+        supervisor.say(f"  Set a password     {_password_command(options, access)}")
     if options.demo:
         from impakt_web import example
 
         supervisor.say(f"  Measuring          {example.outlook(access.project)}")
     supervisor.say(f"  Data and logs      {options.data}")
     supervisor.say("  Ctrl-C stops everything; the data stays.")
+
+
+def _password_command(options: Options, access: prepare.Access) -> str:
+    from django.conf import settings
+
+    words = [_near(Path(sys.executable)), _near(settings.BASE_DIR / "manage.py")]
+    data = shlex.quote(str(options.data))
+    return f"IMPAKT_DATA={data} {shlex.join(words)} changepassword {access.username}"
+
+
+def _near(path: Path) -> str:
+    """The path as one would type it here."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -20,6 +20,7 @@ RATE_SCALE = 1.3
 WARMUP_S = 1.0
 WINDOW_S = 7.0
 REPLICATES = 2
+LONGER_WARMUP_S = 5.0
 LONGER_WINDOW_S = 60.0
 LONGER_REPLICATES = 5
 # Fixes the order of the runs, so that a repetition of the example is one.
@@ -73,6 +74,17 @@ def example_trace(
     )
 
 
+def campaign_trace(*, project: Project, user, window_s: float) -> Trace:
+    """The stored trace of so many seconds at the rate of the example's campaigns."""
+    return example_trace(
+        project=project,
+        user=user,
+        window_s=window_s,
+        rate_scale=RATE_SCALE,
+        name=f"SUP-SUM-01, {window_s:g} s",
+    )
+
+
 def campaign_longer(
     *,
     project: Project,
@@ -87,18 +99,12 @@ def campaign_longer(
     BadInput when the window asks for more arrivals than the example ships, or
     the project has no worked example.
     """
-    warmup_s = 5.0
+    warmup_s = LONGER_WARMUP_S
     longest = (CUT_S - DEFAULT_START_S) / RATE_SCALE - warmup_s
     if not 0 < window_s <= longest:
         raise BadInput(f"window: above 0 and at most {longest:g} s, not {window_s:g} s")
     endpoints = example_endpoints(project)
-    trace = example_trace(
-        project=project,
-        user=user,
-        window_s=warmup_s + window_s,
-        rate_scale=RATE_SCALE,
-        name=f"SUP-SUM-01, {warmup_s + window_s:g} s",
-    )
+    trace = campaign_trace(project=project, user=user, window_s=warmup_s + window_s)
     return campaign_launch(
         project=project,
         user=user,

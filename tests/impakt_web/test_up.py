@@ -187,3 +187,44 @@ def test_kill_of_the_supervisor_leaves_no_orphan_and_the_data_serves_again(tmp_p
     code, _, err = second.end(signal.SIGTERM)
     assert code == 0, err
     assert until(lambda: holding(str(tmp_path)) == {}, 15), holding(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("database", "code", "said"),
+    [
+        ("mysql://somewhere/db", 2, "IMPAKT_DATABASE_URL"),
+        ("postgres://me:hunter2@127.0.0.1:9/db", 4, "IMPAKT_DATABASE_URL"),
+    ],
+)
+def test_database_that_cannot_be_used_is_one_line(tmp_path, database, code, said):
+    """No traceback, no password, and nothing left running."""
+    refused = subprocess.run(
+        [*COMMAND, "--port", "0", "--data", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=_environment() | {"IMPAKT_DATABASE_URL": database},
+    )
+    assert refused.returncode == code, refused.stderr
+    [line] = [line for line in refused.stderr.splitlines() if line.startswith("impakt: ")]
+    assert said in line
+    assert "Traceback" not in refused.stderr
+    assert "hunter2" not in refused.stderr
+    assert holding(str(tmp_path)) == {}
+
+
+def test_static_files_are_collected_only_when_they_changed(tmp_path, settings, monkeypatch):
+    """A second start copies nothing; a changed file is there after the next."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "app.css").write_text("a {}")
+    settings.STATICFILES_DIRS, settings.DATA_DIR = [source], tmp_path
+    settings.STATIC_ROOT = tmp_path / "static"
+    settings.STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]
+    settings.STORAGES = settings.STORAGES | {
+        "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"}
+    }
+    assert prepare.collect_static() is True
+    assert prepare.collect_static() is False
+    (source / "app.css").write_text("a { color: red }")
+    assert prepare.collect_static() is True
+    assert (tmp_path / "static" / "app.css").read_text() == "a { color: red }"
