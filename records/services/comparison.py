@@ -43,6 +43,7 @@ def comparison_create(
 def created(
     project: Project, user, title: str, baselines, candidates, workload: Workload | None
 ) -> Comparison:
+    """As `comparison_create`, for a caller that has asked for permission and whose runs go on."""
     if not baselines or not candidates:
         raise BadInput("A comparison needs at least one baseline run and one candidate run")
     if {r.pk for r in baselines} & {r.pk for r in candidates}:

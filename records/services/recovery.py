@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from records.errors import ImpaktError, NotDecided
@@ -71,7 +71,7 @@ def spool_folder(of: Run) -> Path:
 
 
 def _expired() -> list[Run]:
-    oldest = timezone.now() - timedelta(seconds=settings.RUN_LEASE_S)
+    oldest = Now() - timedelta(seconds=settings.RUN_LEASE_S)
     silent = Run.objects.filter(state=RunState.RUNNING, heartbeat_at__lt=oldest)
     return list(silent.select_related("project").order_by("pk"))
 

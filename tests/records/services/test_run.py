@@ -65,7 +65,12 @@ def test_an_endpoint_is_never_asked_for_more_than_it_allows(project):
     low = factories.make_endpoint(project, max_rate_per_s=1.9)
     with pytest.raises(BadInput, match=r"2 requests/s.* at most 1\.9"):
         factories.make_run(project, endpoint=low)
-    factories.make_run(project, endpoint=factories.make_endpoint(project, max_rate_per_s=2.0))
+    enough = factories.make_endpoint(project, max_rate_per_s=2.0)
+    factories.make_run(project, endpoint=enough)
+    # Three at one moment have no rate, but are three in a second.
+    burst = factories.make_trace(project, factories.sample_trace(3, gap_s=0.0), name="burst")
+    with pytest.raises(BadInput, match="3 requests/s"):
+        factories.make_run(project, endpoint=enough, trace=burst)
 
 
 def test_concurrency_is_capped_by_the_endpoint(project):
