@@ -37,11 +37,6 @@ class Attempt:
         self.error_kind: str | None = None
         self.error_text: str | None = None
 
-    def goes_out(self, now_s: float, connection: str) -> None:
-        """The first thing reached the network: `sent_s` is now, what came before was ours."""
-        if self.connection is None:
-            self.connection, self.sent_s = connection, now_s
-
     def settle(self, cut: str | None, broken: Broken | None, now_s: float) -> None:
         """Decides the outcome: `cut` is what ended it from our side, `broken` what from theirs."""
         self.outcome, self.error_kind = self._judge(cut, broken)

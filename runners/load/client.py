@@ -10,7 +10,7 @@ import asyncio
 import base64
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 import httpx
@@ -29,6 +29,7 @@ _TAIL_S = 1.0
 # A connection that was closed under us while idle says so at once.
 _STALE_S = 0.25
 _MAX_RESENDS = 3
+Gate = Callable[[], Awaitable[None]]
 # httpx translates most of what its lower layers raise, uvloop's closed handles not.
 _FOREIGN = (httpx.HTTPError, httpx.StreamError, OSError, RuntimeError)
 
@@ -85,20 +86,25 @@ class HttpxClient:
             self._idle.append(line)
         return response.status_code, body
 
-    async def send(self, attempt: Attempt, body: bytes, headers: Mapping[str, str]) -> None:
+    async def send(
+        self, attempt: Attempt, body: bytes, headers: Mapping[str, str], gate: Gate
+    ) -> None:
         """Sends one attempt and reads its answer to the end, filling in `attempt`.
 
-        Broken for every failure of the transport. May be cancelled at any time.
+        `gate` is awaited right before the first thing reaches the network, a new
+        connection included, so that all that our library needs can be done
+        before the intended time. Broken for every failure of the transport. May
+        be cancelled at any time.
         """
         for _ in range(_MAX_RESENDS):
             try:
-                await self._send_once(attempt, body, headers)
+                await self._send_once(attempt, body, headers, gate)
                 return
             except Broken as error:
                 if not self._was_stale(attempt, error):
                     raise
             attempt.connection = "resent"
-        await self._send_once(attempt, body, headers)
+        await self._send_once(attempt, body, headers, gate)
 
     def _was_stale(self, attempt: Attempt, error: Broken) -> bool:
         """Whether an idle connection had been closed before the server read the request."""
@@ -106,12 +112,16 @@ class HttpxClient:
         unanswered = attempt.first_byte_s is None and error.kind == "connection_reset"
         return quick and unanswered and attempt.connection in ("reused", "resent")
 
-    async def _send_once(self, attempt: Attempt, body: bytes, headers: Mapping[str, str]) -> None:
+    async def _send_once(
+        self, attempt: Attempt, body: bytes, headers: Mapping[str, str], gate: Gate
+    ) -> None:
         async def on_trace(event: str, _info: Mapping[str, Any]) -> None:
-            if event.startswith("connection.connect_") and event.endswith(".started"):
-                attempt.goes_out(self.now(), "new")
-            elif event == "http11.send_request_headers.started":
-                attempt.goes_out(self.now(), "reused")
+            if attempt.connection is not None:
+                return
+            new = event.startswith("connection.connect_") and event.endswith(".started")
+            if new or event == "http11.send_request_headers.started":
+                await gate()
+                attempt.connection = "new" if new else "reused"
 
         request = httpx.Request(
             "POST",

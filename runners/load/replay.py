@@ -23,6 +23,9 @@ from runners.load.monitor import Monitor
 from runners.load.plan import LoadPlan
 from runners.load.preflight import WRONG_KEY
 
+# A request is taken up this much before its time and held at the network's door, so that
+# what our library needs to get there does not make it late.
+_EARLY_S = 0.005
 # uvloop's timers may fire over a millisecond early or late; the rest is awaited closely.
 _CLOSE_S = 0.002
 _AHEAD_BYTES, _AHEAD_REQUESTS = 64 << 20, 4096
@@ -71,8 +74,7 @@ class Replay:
         while self._ahead or self.prepare():
             request, body = self._ahead.popleft()
             self._ahead_bytes -= len(body)
-            await self._until(request.at_s)
-            self._monitor.lag(self._client.now() - request.at_s)
+            await self._until(request.at_s - _EARLY_S)
             self.due += 1
             task = asyncio.create_task(self._request(request, body))
             self._open.add(task)
@@ -119,11 +121,16 @@ class Replay:
             async with asyncio.timeout(None) as timer:
                 self._set(timer, limits)
                 async with self._slot:
-                    limits.append(
-                        (self._sent(attempt) + self._plan.timeout_of(request), "timed_out")
-                    )
-                    self._set(timer, limits)
-                    await self._client.send(attempt, body, self._headers(attempt))
+                    ready_s = max(request.at_s, self._client.now())
+
+                    async def gate() -> None:
+                        await self._until(request.at_s)
+                        sent_s = self._sent(attempt)
+                        self._monitor.lag(sent_s - ready_s)
+                        limits.append((sent_s + self._plan.timeout_of(request), "timed_out"))
+                        self._set(timer, limits)
+
+                    await self._client.send(attempt, body, self._headers(attempt), gate)
         except TimeoutError:
             cut = min(limits)[1]
         except Broken as error:
@@ -160,10 +167,14 @@ class Replay:
         self, request: TraceRequest, attempt: Attempt, cut: str | None, broken: Broken | None
     ) -> None:
         done: dict[str, Any] = {"request_id": request.id, "fallback": False}
-        if attempt.sent_s is None:
+        if attempt.sent_s is None and cut == "interrupted" and self._client.now() < request.at_s:
+            # Taken up early and not yet due when the run was stopped.
+            return
+        if attempt.sent_s is None and broken is None:
             # Nothing was sent: the user or the run ended it while it waited for a slot.
             done |= {"outcome": cut, "attempts": 0, "end_s": self._client.now()}
         else:
+            attempt.sent_s = self._client.now() if attempt.sent_s is None else attempt.sent_s
             attempt.settle(cut, broken, self._client.now())
             self._hide_secrets(attempt)
             row = attempt.row()
