@@ -205,7 +205,7 @@ def test_a_fault_of_ours_is_not_hidden_and_the_evidence_is_kept(tmp_path, serve,
     real = replay.request_body
 
     def fail(request, plan):
-        if request.id == "3":
+        if request.id == "4":
             raise RuntimeError("a bug")
         return real(request, plan)
 
