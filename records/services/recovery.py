@@ -93,14 +93,16 @@ def interrupt_expired(*, run: Run) -> None:
     try:
         spool.seal(folder, "interrupted", f"{said}; what it had written is kept")
         state, failure = _sealed_end(folder)
+        evidence_ingest(run=run, folder=folder)
     except NotDecided:
         raise
-    except ImpaktError as error:
+    except Exception as error:
         # A full disk, a damaged folder: said now, and tried again at each sweep.
-        _end(run, RunState.INTERRUPTED, f"{said}; its evidence is not taken in yet: {error}")
+        text = str(error) if isinstance(error, ImpaktError) else type(error).__name__
+        _end(run, RunState.INTERRUPTED, f"{said}; its evidence is not taken in yet: {text}")
         raise
     _end(run, state, failure)
-    _take_in(run, folder)
+    _analyse(run, folder)
 
 
 def _end(of: Run, state: str, failure: str) -> None:
@@ -137,9 +139,16 @@ def _take_in(of: Run, folder: Path) -> None:
     """Evidence into the store, the record from it, and the folder away."""
     if (folder / RUN_FILE).exists():
         evidence_ingest(run=of, folder=folder)
-        if not of.measurement_records.exists():
-            record.run_analyse(run=of)
+        _analyse(of, folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _analyse(of: Run, folder: Path) -> None:
+    """The record of evidence that is in the store, whose folder is not needed any more."""
     shutil.rmtree(folder, ignore_errors=True)
+    if not of.measurement_records.exists():
+        record.run_analyse(run=of)
 
 
 def requeue_lost() -> int:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from records.errors import OtherSideFailed
+from records.errors import OtherSideFailed, StorageFailed
 from records.evidence.writer import SpoolWriter
 from records.models import Alert, Run
 from records.models.choices import RunState
@@ -163,6 +163,28 @@ def test_one_damaged_folder_does_not_keep_the_others_from_recovery(project, tmp_
     assert broken.state == RunState.INTERRUPTED
     assert "not taken in yet" in broken.failure
     assert folder.exists(), "what cannot be read is never thrown away"
+
+
+def test_a_full_disk_is_said_and_the_evidence_is_taken_in_once_there_is_room(project, monkeypatch):
+    """The run ends with the reason; a later sweep has the evidence, and nothing was lost."""
+    run = _long_ago(_running(project))
+    folder = factories.sample_folder(recovery.spool_folder(run).parent, name=str(run.uid))
+    with monkeypatch.context() as full:
+
+        def refuse(**kwargs):
+            raise StorageFailed("store: No space left on device")
+
+        full.setattr(recovery, "evidence_ingest", refuse)
+        sweep_leases()
+        run.refresh_from_db()
+        assert run.state == RunState.INTERRUPTED
+        assert "No space left" in run.failure
+        _long_ago(run, ended_at=timezone.now() - timedelta(seconds=60))
+        sweep_leases()
+        assert folder.exists()
+    sweep_leases()
+    run.refresh_from_db()
+    assert (run.attempted, folder.exists()) == (20, False)
 
 
 def test_a_lost_task_is_sent_again_and_only_after_a_while(project, sent):
