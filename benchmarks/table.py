@@ -61,5 +61,7 @@ def render(name: str, rows: list[Row]) -> str:
     for r in rows:
         ratio = "" if r.ratio is None else f"{r.ratio:.2f} × {r.reference}"
         spread = f"{r.low:.4g} to {r.high:.4g}"
-        lines.append(f"{r.what:{width}}  {r.value:>10.4g} {r.unit:<12} {spread:<22} {r.n:<3} {ratio}")
+        lines.append(
+            f"{r.what:{width}}  {r.value:>10.4g} {r.unit:<12} {spread:<22} {r.n:<3} {ratio}"
+        )
     return "\n".join(lines)
