@@ -77,9 +77,9 @@ ATTEMPTS = pa.schema(
         _time("queue_s", "duration the server says it queued; null when it does not say"),
         _time("prefill_s", "duration of prefill as the server says"),
         _time("decode_s", "duration of decode as the server says"),
-        _text("phase_grade", "measured | derived | not_observable"),
-        _text("token_count_source", "usage | stream | tokenizer | chunks; null when none"),
-        _text("connection", "new | reused | resent; null when none was made"),
+        _text("phase_grade", "measured, derived or not_observable"),
+        _text("token_count_source", "usage, stream, tokenizer or chunks; null when none"),
+        _text("connection", "new, reused or resent; null when none was made"),
     ]
 )
 
