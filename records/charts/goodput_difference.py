@@ -58,13 +58,14 @@ def goodput_difference(
         finding="Change of accepted goodput against the baseline, with 95 % intervals.",
         data=data,
         layout={
+            "meta": {"quiet": ["yaxis"]},
             "xaxis": axis(
                 "change of accepted goodput against the baseline, %",
                 range=[low, high], tickvals=ticks, ticktext=[_percent(t) for t in ticks],
                 zeroline=True,
             ),
             "yaxis": {
-                "title": {"text": "class (no unit)"}, "meta": "hidden", "showticklabels": False,
+                "title": {"text": "class (no unit)"}, "showticklabels": False,
                 "showgrid": False, "range": [len(known) - 0.4, -0.7],
             },
             "margin": {"l": 120},

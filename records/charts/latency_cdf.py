@@ -20,20 +20,20 @@ from records.charts.figure import (
 _TITLES = {
     "ttft_s": (
         "What share of requests has its first token in time?",
-        "TTFT from intended arrival (log scale), ms below 1 s, s above",
+        "TTFT from intended arrival, ms or s (log)",
         "TTFT",
         "Time from intended arrival to the first token of each completed request.",
     ),
     "itl_s": (
         "How long are the gaps between tokens?",
-        "ITL (log scale), ms below 1 s, s above",
+        "ITL, ms or s (log)",
         "ITL",
         "Gaps between consecutive tokens, pooled over completed requests; a chunk of k tokens"
         " counts as k gaps of a k-th.",
     ),
     "e2e_s": (
         "When is the whole answer there?",
-        "E2E from intended arrival (log scale), ms below 1 s, s above",
+        "E2E from intended arrival, ms or s (log)",
         "E2E",
         "Time from intended arrival to the last token of each completed request.",
     ),
@@ -69,6 +69,7 @@ def latency_cdf(
         finding=_finding(metric, short, names, curves, scene),
         data=data,
         layout={
+            "meta": {"quiet": ["yaxis"]},
             "xaxis": log_axis(title, low, high),
             "yaxis": {
                 "title": {
@@ -77,7 +78,6 @@ def latency_cdf(
                 "range": [0, 101],
                 "tickvals": [0, 25, 50, 75, 100],
                 "ticktext": ["0 %", "25 %", "50 %", "75 %", "100 %"],
-                "meta": "quiet",
             },
             "shapes": shapes,
             "annotations": notes,

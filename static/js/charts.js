@@ -51,13 +51,12 @@
       },
     };
   }
-  /* Titles stand at the ends of their axes, out of the way of the data. */
-  function endTitle(axis, isX, token) {
+  /* Titles stand at the ends of their axes, out of the way of the data. An axis named in
+     layout.meta.quiet has its title for exports and readers of the data only. */
+  function endTitle(axis, isX, quiet, token) {
     const title = axis.title && axis.title.text;
     delete axis.title;
-    const kind = axis.meta;
-    delete axis.meta;
-    if (!title || kind) return null;
+    if (!title || quiet) return null;
     const common = { text: title, showarrow: false, xref: "paper", yref: "paper", font: { color: token("--muted") } };
     return isX
       ? { ...common, x: 1, xanchor: "right", y: 0, yanchor: "top", yshift: -24 }
@@ -72,24 +71,39 @@
     const base = template(token);
     const own = resolve(structuredClone(figure.layout), token);
     const layout = { ...base, ...own, margin: { ...base.margin, ...own.margin } };
+    const quiet = own.meta?.quiet || [];
     layout.annotations = [...(own.annotations || [])];
     for (const name of ["xaxis", "yaxis"]) {
       const axis = { ...axisTemplate(token), ...own[name] };
-      const title = endTitle(axis, name === "xaxis", token);
+      const title = endTitle(axis, name === "xaxis", quiet.includes(name), token);
       if (title) layout.annotations.push(title);
       if (name === "xaxis") thin(axis, width);
       if (axis.zeroline) { axis.zerolinecolor = token("--line-strong"); axis.zerolinewidth = 1; }
       layout[name] = axis;
     }
-    if (layout.yaxis.showticklabels !== false && !own.margin?.t) layout.margin.t = 22;
+    if (layout.yaxis.showticklabels === false) layout.yaxis.ticks = "";
+    else if (!own.margin?.t) layout.margin.t = 22;
     return layout;
+  }
+  /* Words in a bar only where the bar has room for them. */
+  const LETTER_PX = 7.4;
+  function fitting(data, layout, width) {
+    const plot = width - layout.margin.l - layout.margin.r;
+    for (const trace of data) {
+      if (trace.type !== "bar" || !Array.isArray(trace.text)) continue;
+      const [low, high] = layout.xaxis.range;
+      trace.text = trace.text.map((text, at) =>
+        (trace.x[at] / (high - low)) * plot > text.length * LETTER_PX + 8 ? text : "");
+    }
+    return data;
   }
   const CONFIG = { displayModeBar: false, responsive: true };
 
   function draw(element, figure) {
     const token = tokens();
-    const data = resolve(structuredClone(figure.data), token);
-    return window.Plotly.react(element, data, layoutOf(figure, token, element.clientWidth), CONFIG);
+    const layout = layoutOf(figure, token, element.clientWidth);
+    const data = fitting(resolve(structuredClone(figure.data), token), layout, element.clientWidth);
+    return window.Plotly.react(element, data, layout, CONFIG);
   }
 
   async function load(element) {
@@ -104,7 +118,7 @@
     const token = tokens();
     const figure = figures.get(element);
     const layout = { ...layoutOf(figure, token, 900), paper_bgcolor: token("--surface"), plot_bgcolor: token("--surface") };
-    const data = resolve(structuredClone(figure.data), token);
+    const data = fitting(resolve(structuredClone(figure.data), token), layout, 900);
     await window.Plotly.downloadImage(
       { data, layout },
       { format, width: 900, height: element.clientHeight, scale: format === "png" ? 2 : 1, filename: element.dataset.name },

@@ -126,7 +126,7 @@ def interval(mark: Drawn | None, title: str = "") -> SafeString | str:
     """The drawing of an interval; nothing without a value, which the cell beside it explains."""
     if mark is None:
         return ""
-    parts = [format_html('<path class="track" d="M0 8H160"/>')]
+    parts = [SafeString('<path class="track" d="M0 8H160"/>')]
     if mark.zero is not None:
         parts.append(format_html('<path class="zero" d="M{} 1V15"/>', mark.zero))
     if mark.start is not None:
