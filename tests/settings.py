@@ -1,33 +1,42 @@
 """The product's settings over a data folder of this test process alone.
 
 A module of its own because pytest-django loads settings before any conftest.py.
-Each process of pytest-xdist gets its own folder, so nothing is shared.
+Each process of pytest-xdist gets its own folder, so nothing is shared. A child
+process that a test starts inherits the name of this module, but gets the
+product's settings as they are, over the environment it was given.
 """
 
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 
-_folder = tempfile.mkdtemp(prefix="impakt-tests-")
-atexit.register(shutil.rmtree, _folder, ignore_errors=True)
-os.environ["IMPAKT_DATA"] = _folder
-for _name in ("IMPAKT_EVIDENCE", "IMPAKT_SPOOL", "IMPAKT_STATIC_ROOT"):
-    os.environ.pop(_name, None)
-# Never a broker that real work goes through: the tests empty theirs.
-os.environ.pop("IMPAKT_BROKER_URL", None)
-if _broker := os.environ.get("IMPAKT_TEST_BROKER_URL"):
-    os.environ["IMPAKT_BROKER_URL"] = _broker
-if _database := os.environ.get("IMPAKT_TEST_DATABASE_URL"):
-    os.environ["IMPAKT_DATABASE_URL"] = _database
+TESTING = "pytest" in sys.modules
+
+if TESTING:
+    _folder = tempfile.mkdtemp(prefix="impakt-tests-")
+    atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+    os.environ["IMPAKT_DATA"] = _folder
+    for _name in ("IMPAKT_EVIDENCE", "IMPAKT_SPOOL", "IMPAKT_STATIC_ROOT"):
+        os.environ.pop(_name, None)
+    # Never a broker that real work goes through: the tests empty theirs.
+    os.environ.pop("IMPAKT_BROKER_URL", None)
+    if _broker := os.environ.get("IMPAKT_TEST_BROKER_URL"):
+        os.environ["IMPAKT_BROKER_URL"] = _broker
+    if _database := os.environ.get("IMPAKT_TEST_DATABASE_URL"):
+        os.environ["IMPAKT_DATABASE_URL"] = _database
 
 from impakt_web.settings import *  # noqa: E402, F403 - the environment has to be set first
 
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-STORAGES["staticfiles"] = {  # noqa: F405 - from the star import above
-    "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
-}
-WHITENOISE_AUTOREFRESH = True
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):  # noqa: F405
-    # A file, so that threads and worker processes meet in it as they do in earnest.
-    DATABASES["default"]["TEST"] = {"NAME": DATABASES["default"]["NAME"]}  # noqa: F405
+if TESTING:
+    PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    STORAGES["staticfiles"] = {  # noqa: F405 - from the star import above
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+    }
+    WHITENOISE_AUTOREFRESH = True
+    if DATABASES["default"]["ENGINE"].endswith("sqlite3"):  # noqa: F405 - as above
+        # A file, so that threads and worker processes meet in it as they do in earnest.
+        DATABASES["default"]["TEST"] = {  # noqa: F405 - as above
+            "NAME": DATABASES["default"]["NAME"]  # noqa: F405 - as above
+        }
