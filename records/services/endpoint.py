@@ -16,7 +16,9 @@ from records.services import audit
 from records.services.documents import named
 from records.services.permissions import require
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Only variables made for this: an operator who could name any variable could have a
+# worker send the database's password or the signing key to a host of their own.
+_VARIABLE = re.compile(r"IMPAKT_KEY_[A-Z0-9_]+")
 
 
 def endpoint_register(
@@ -109,7 +111,9 @@ def check_url(url: Any, field: str) -> str:
 def _variable(name: str) -> str:
     if name and not _VARIABLE.fullmatch(name):
         # Not quoted: someone may have pasted the key itself.
-        raise FieldError("endpoint", "api_key_env", "the name of an environment variable")
+        raise FieldError(
+            "endpoint", "api_key_env", "the name of an environment variable, IMPAKT_KEY_…"
+        )
     return name
 
 

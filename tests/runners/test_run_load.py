@@ -94,10 +94,10 @@ def test_a_failed_run_keeps_its_state_when_it_is_analysed():
 
 def test_a_key_that_is_not_set_fails_the_run_before_anything_is_sent(monkeypatch, sent):
     """The variable is named; there is no evidence because nothing was sent."""
-    monkeypatch.delenv("MODEL_KEY", raising=False)
-    run = _loaded(_queued(api_key_env="MODEL_KEY"))
+    monkeypatch.delenv("IMPAKT_KEY_MODEL", raising=False)
+    run = _loaded(_queued(api_key_env="IMPAKT_KEY_MODEL"))
     assert run.state == RunState.FAILED
-    assert "MODEL_KEY is not set" in run.failure
+    assert "IMPAKT_KEY_MODEL is not set" in run.failure
     assert not run.evidence.exists()
     assert sent == []
 
@@ -106,10 +106,10 @@ def test_a_refused_key_is_said_and_shown_nowhere(monkeypatch):
     """Wrong key: failed; neither reason, nor progress, nor any evidence file holds it."""
     from records.services.evidence import evidence_open
 
-    monkeypatch.setenv("MODEL_KEY", "sk-wrong-4711")
+    monkeypatch.setenv("IMPAKT_KEY_MODEL", "sk-wrong-4711")
     monkeypatch.setenv("SERVED_KEY", "sk-right")
     with serve("continuous", api_key_env="SERVED_KEY") as endpoint:
-        run = _loaded(_queued(endpoint.url, model=endpoint.model, api_key_env="MODEL_KEY"))
+        run = _loaded(_queued(endpoint.url, model=endpoint.model, api_key_env="IMPAKT_KEY_MODEL"))
     assert run.state == RunState.FAILED
     assert "refused the API key" in run.failure
     assert "4711" not in run.failure + str(run.progress)

@@ -147,6 +147,7 @@ def test_a_wrong_configuration_is_refused(project, document):
         ({"api": "grpc"}, "api"),
         ({"model": ""}, "model"),
         ({"api_key_env": "sk-12 34"}, "api_key_env"),
+        ({"api_key_env": "IMPAKT_SECRET_KEY"}, "api_key_env"),
         ({"max_rate_per_s": 0}, "max_rate_per_s"),
         ({"max_concurrency": -1}, "max_concurrency"),
     ],
