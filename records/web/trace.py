@@ -54,8 +54,8 @@ def trace(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
 def _order(project: Project) -> list[str]:
     """The classes of the project's workloads: a class keeps its colour on every page."""
     seen: dict[str, None] = {}
-    for found in registry.workload_list(project):
-        seen.update(dict.fromkeys(found.document.get("classes") or {}))
+    for found in registry.workload_list(project).prefetch_related("classes"):
+        seen.update(dict.fromkeys(found.class_names))
     return list(seen)
 
 

@@ -125,7 +125,7 @@ def _context(
     request: HttpRequest, project: Project, found: Workload, form: CampaignForm
 ) -> dict[str, Any]:
     document = found.document
-    scene = Scene(classes=list(document.get("classes") or {}))
+    scene = Scene(classes=found.class_names)
     versions = registry.workload_list(project).filter(name=found.name)
     return {
         "workload": found,

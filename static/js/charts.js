@@ -5,6 +5,7 @@
   const impakt = window.impakt;
   impakt.waiting = impakt.waiting || [];
   const FONT_SIZE = 12;
+  const LETTER_PX = 7.4; /* a letter of that size, at its widest */
   const COLOUR = /^var\((--[\w-]+)\)(?: \/ ([\d.]+))?$/;
   const figures = new Map();
 
@@ -62,10 +63,19 @@
       ? { ...common, x: 1, xanchor: "right", y: 0, yanchor: "top", yshift: -24 }
       : { ...common, x: 0, xanchor: "left", xshift: -40, y: 1, yanchor: "bottom", yshift: 4 };
   }
-  /* On a phone every second tick is named, the first always. */
-  function thin(axis, width) {
-    if (width > 420 || !axis.ticktext || axis.ticktext.length < 6) return;
-    axis.ticktext = axis.ticktext.map((text, at) => (at % 3 === 0 ? text : ""));
+  /* A tick is named only where its words do not touch those of the one before. */
+  function thin(axis, plot) {
+    if (!axis.ticktext || !axis.range) return;
+    const place = axis.type === "log" ? Math.log10 : (value) => value;
+    const [low, high] = axis.range;
+    let taken = -Infinity;
+    axis.ticktext = axis.ticktext.map((text, at) => {
+      const middle = ((place(axis.tickvals[at]) - low) / (high - low)) * plot;
+      const half = (text.length * LETTER_PX) / 2;
+      if (middle - half < taken) return "";
+      taken = middle + half + 6;
+      return text;
+    });
   }
   function layoutOf(figure, token, width) {
     const base = template(token);
@@ -77,7 +87,7 @@
       const axis = { ...axisTemplate(token), ...own[name] };
       const title = endTitle(axis, name === "xaxis", quiet.includes(name), token);
       if (title) layout.annotations.push(title);
-      if (name === "xaxis") thin(axis, width);
+      if (name === "xaxis") thin(axis, width - layout.margin.l - layout.margin.r);
       if (axis.zeroline) { axis.zerolinecolor = token("--line-strong"); axis.zerolinewidth = 1; }
       layout[name] = axis;
     }
@@ -86,7 +96,6 @@
     return layout;
   }
   /* Words in a bar only where the bar has room for them. */
-  const LETTER_PX = 7.4;
   function fitting(data, layout, width) {
     const plot = width - layout.margin.l - layout.margin.r;
     for (const trace of data) {

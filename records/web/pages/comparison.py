@@ -28,7 +28,7 @@ def comparison_page(comparison: Comparison) -> dict[str, Any]:
     verdict = Verdict(document["verdict"])
     look, icon = _LOOKS[verdict]
     workload = comparison.workload
-    order = list((workload.document.get("classes") if workload else None) or {})
+    order = workload.class_names if workload else []
     found = comparison_gates.gates(document)
     return {
         "document": document,
@@ -86,8 +86,7 @@ def _many(n: int, one: str, more: str) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
-    text = [n[0].lower() + n[1:] for n in names]
-    return ", ".join(text)
+    return "; ".join(names)
 
 
 def _deciding(document: Document) -> dict[str, Any]:

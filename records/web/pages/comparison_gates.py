@@ -80,12 +80,12 @@ def _sides(gate: Mapping[str, Any]) -> tuple[str, str]:
     if not isinstance(old, int | float) or not isinstance(new, int | float):
         return str(old or ""), str(new or "")
     name = gate.get("unit") or ""
-    if name.endswith("runs"):
-        return f"{fmt.number(old)}{fmt.NBSP}{name}", f"{fmt.number(new)}{fmt.NBSP}{name}"
-    unit = fmt.time_unit([old, new]) if name == "s" else _UNITS.get(name, fmt.PLAIN)
+    if name not in ("s", *_UNITS):
+        tail = f"{fmt.NBSP}{name}" if name else ""
+        return fmt.number(old) + tail, fmt.number(new) + tail
+    unit = fmt.time_unit([old, new]) if name == "s" else _UNITS[name]
     first, second = fmt.pair(old, new, _absolute(gate, old), unit)
-    tail = f"{fmt.NBSP}{unit.name}" if unit.name else ""
-    return first + tail, second + tail
+    return f"{first}{fmt.NBSP}{unit.name}", f"{second}{fmt.NBSP}{unit.name}"
 
 
 def _absolute(gate: Mapping[str, Any], baseline: float) -> dict[str, Any]:

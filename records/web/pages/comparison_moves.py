@@ -77,22 +77,25 @@ def _direction(row: Mapping[str, Any]) -> str:
 
 
 def _move(row: Mapping[str, Any]) -> Move:
-    if row["unit"] == "fraction":
-        change = fmt.plain(
-            row["difference"], fmt.POINTS, low=row["low"], high=row["high"], signed=True
-        )
-        unit = fmt.PERCENT
-    else:
-        change = fmt.figure(
-            {"value": row["relative"], "low": row["relative_low"], "high": row["relative_high"]},
-            fmt.PERCENT, signed=True, reason=row.get("reason"),
-        )  # fmt: skip
-        unit = fmt.PER_S
     old, new = row["baseline"]["value"], row["candidate"]["value"]
-    if row["unit"] == "s":
-        unit = fmt.time_unit([old, new])
+    unit = {"fraction": fmt.PERCENT, "s": fmt.time_unit([old, new])}.get(row["unit"], fmt.PER_S)
     before, after = fmt.pair(old, new, row, unit)
-    return Move(_name(row), change, f"{before} → {after}{fmt.NBSP}{unit.name}")
+    return Move(_name(row), _change(row, unit), f"{before} → {after}{fmt.NBSP}{unit.name}")
+
+
+def _change(row: Mapping[str, Any], unit: fmt.Unit) -> Shown:
+    """Relative to the baseline; fractions in points.
+
+    Where the absolute difference cannot be told from 0 it is the one shown, so
+    that no row stands under "no clear difference" with an interval that clears 0.
+    """
+    relative = row["relative_low"], row["relative_high"]
+    clear = None not in relative and not relative[0] <= 0 <= relative[1]
+    if row["unit"] != "fraction" and not (clear and _direction(row) == "same"):
+        figure = {"value": row["relative"], "low": relative[0], "high": relative[1]}
+        return fmt.figure(figure, fmt.PERCENT, signed=True, reason=row.get("reason"))
+    unit = fmt.POINTS if row["unit"] == "fraction" else unit
+    return fmt.plain(row["difference"], unit, low=row["low"], high=row["high"], signed=True)
 
 
 def _name(row: Mapping[str, Any]) -> str:

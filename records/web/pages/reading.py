@@ -59,8 +59,9 @@ def scene_of(run: Run, record: Record | None) -> Scene:
     """The run's classes in the workload's order with their objectives, and its window."""
     document = run.workload.document if run.workload else {}
     specs = document.get("classes") or {}
-    found = list(at(record, "classes") or {})
-    names = [n for n in specs if n in found or not found] + [n for n in found if n not in specs]
+    order = run.workload.class_names if run.workload else []
+    found = sorted(at(record, "classes") or {})
+    names = [n for n in order if n in found or not found] + [n for n in found if n not in order]
     window = at(record, "window") or {}
     ends = (window.get("start_s"), window.get("end_s"))
     return Scene(
