@@ -60,9 +60,9 @@ def test_a_trace_shows_its_rate_mix_and_hashes(as_alice, run):
 
 
 def test_an_endpoint_never_shows_a_key(as_alice, project):
-    endpoint = factories.make_endpoint(project, api_key_env="SECRET_KEY_OF_VENDOR")
+    endpoint = factories.make_endpoint(project, api_key_env="IMPAKT_KEY_VENDOR")
     page = as_alice.get(reverse("endpoint", args=[project.slug, endpoint.pk]))
-    assert b"SECRET_KEY_OF_VENDOR" in page.content
+    assert b"IMPAKT_KEY_VENDOR" in page.content
     assert b"environment" in page.content
 
 
