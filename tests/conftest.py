@@ -60,8 +60,10 @@ def broker() -> Iterator[str]:
     """The URL of a running, empty broker: our own on a unix socket unless one is given."""
     from django.conf import settings
 
-    if given := os.environ.get("IMPAKT_TEST_BROKER_URL"):
+    if os.environ.get("IMPAKT_TEST_BROKER_URL"):
         import redis
+
+        given = os.environ["IMPAKT_BROKER_URL"]
 
         with redis.Redis.from_url(given) as client:
             client.flushdb()
@@ -167,3 +169,18 @@ def django_db_modify_db_settings_xdist_suffix(request) -> None:
     suffix = getattr(request.config, "workerinput", {}).get("workerid")
     if suffix and not settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         _set_suffix_to_test_databases(suffix=suffix)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup, django_db_blocker) -> Iterator[None]:
+    """As pytest-django's; before the database goes, ends sessions that threads left open."""
+    from django.db import connection
+
+    yield
+    if connection.vendor == "postgresql":
+        # A view that ran in a server's thread keeps that thread's connection.
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )

@@ -23,9 +23,13 @@ if TESTING:
     # Never a broker that real work goes through: the tests empty theirs.
     os.environ.pop("IMPAKT_BROKER_URL", None)
     if _broker := os.environ.get("IMPAKT_TEST_BROKER_URL"):
-        os.environ["IMPAKT_BROKER_URL"] = _broker
+        # A Redis database per test process: one must not take another's tasks.
+        _place, _, _number = _broker.rpartition("/")
+        _process = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+        os.environ["IMPAKT_BROKER_URL"] = f"{_place}/{int(_number) + int(_process)}"
     if _database := os.environ.get("IMPAKT_TEST_DATABASE_URL"):
         os.environ["IMPAKT_DATABASE_URL"] = _database
+        os.environ["IMPAKT_SECRET_KEY"] = "a-key-for-tests-only-" + "0123456789" * 4
 
 from impakt_web.settings import *  # noqa: E402, F403 - the environment has to be set first
 

@@ -40,6 +40,12 @@ class Workload(VersionedDocument):
         pass
 
     @property
+    def class_names(self) -> list[str]:
+        """Its service classes in their order; `document` alone does not tell it, because
+        PostgreSQL keeps no order of an object's keys."""
+        return [found.name for found in self.classes.all()]
+
+    @property
     def is_example(self) -> bool:
         """Whether its objectives are an example's, derived by calibration."""
         return "example" in (self.document.get("labels") or [])
