@@ -16,7 +16,7 @@ up: install      ## set up, start everything, open the dashboard (PORT=8000 DATA
 	@exec $(BIN)/impakt up --port $(PORT) --data "$(DATA)"
 
 test: install-dev      ## set up and run the tests
-	@$(BIN)/pytest -m "not slow and not engine" $(ARGS)
+	@$(BIN)/pytest -m "not slow and not engine" -n 2 --dist loadfile -q $(ARGS)
 
 test-slow: install-dev ## long simulations, fuzzing and fault drills
 	@$(BIN)/pytest -m "slow and not engine" --timeout 600 $(ARGS)
