@@ -63,12 +63,12 @@ def prepare(slug: str) -> None:
             continue
         document = plan.configuration_document(name)
         configuration = configuration_create(
-            project=project, name=f"reference-1, {name} batching", document=document, user=user
+            project=project, name=f"{name} batching", document=document, user=user
         )
         endpoint_register(
             project=project,
             user=user,
-            name=f"{name.capitalize()} batching (simulated)",
+            name=f"{name.capitalize()} batching",
             url=f"http://127.0.0.1:{free_port()}/v1",
             api="chat",
             model=document["model"],

@@ -91,6 +91,14 @@ def _compare(campaign: Campaign, user, endpoints: list[Endpoint], runs: list[Run
     baseline, *others = endpoints
     for other in others:
         comparison.created(
-            campaign.project, user, f"{other.name} against {baseline.name}",
+            campaign.project, user, _question(baseline, other),
             of[baseline.pk], of[other.pk], campaign.workload,
         )  # fmt: skip
+
+
+def _question(baseline: Endpoint, other: Endpoint) -> str:
+    """In the configurations' names; in the endpoints' where those do not tell them apart."""
+    old, new = baseline.configuration, other.configuration
+    if old is None or new is None or old.name == new.name:
+        return f"{other.name} against {baseline.name}"
+    return comparison.question(old.name, new.name)

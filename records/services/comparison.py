@@ -20,6 +20,11 @@ from records.services.permissions import require
 log = logging.getLogger(__name__)
 
 
+def question(baseline: str, candidate: str) -> str:
+    """The title of a comparison of two configurations by name: "Y against x"."""
+    return f"{candidate[:1].upper()}{candidate[1:]} against {baseline}"
+
+
 def comparison_create(
     *,
     project: Project,

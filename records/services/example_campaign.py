@@ -6,10 +6,14 @@ import tomllib
 from importlib.metadata import version
 from typing import Any
 
-from records.errors import BadInput
+from django.db import transaction
+
+from records.errors import BadInput, Conflict
 from records.examples.profiles import SUP_SUM_01_PREFIX as PROFILE_PREFIX
 from records.models import Campaign, Endpoint, Project, Trace, Workload
+from records.models.choices import OPEN_STATES
 from records.services.campaign import campaign_launch
+from records.services.numbers import lock
 from records.traces.sup_sum_01 import CUT_S, DEFAULT_START_S, FOLDER, build_trace
 
 # Baseline first; the profiles are records/examples/sup_sum_01/profiles/<name>.toml.
@@ -97,7 +101,8 @@ def campaign_longer(
 
     At the defaults ten runs of 65 s. NotPermitted unless the user may launch;
     BadInput when the window asks for more arrivals than the example ships, or
-    the project has no worked example.
+    the project has no worked example; Conflict while a campaign of this workload
+    still goes on, so that two clicks do not launch two.
     """
     warmup_s = LONGER_WARMUP_S
     longest = (CUT_S - DEFAULT_START_S) / RATE_SCALE - warmup_s
@@ -105,14 +110,30 @@ def campaign_longer(
         raise BadInput(f"window: above 0 and at most {longest:g} s, not {window_s:g} s")
     endpoints = example_endpoints(project)
     trace = campaign_trace(project=project, user=user, window_s=warmup_s + window_s)
-    return campaign_launch(
-        project=project,
-        user=user,
-        workload=workload,
-        endpoints=endpoints,
-        trace=trace,
-        replicates=replicates,
-        policies=policies(warmup_s=warmup_s, window_s=window_s),
-        title=f"SUP-SUM-01, {replicates} × {window_s:g} s",
-        seed=SEED,
-    )
+    with transaction.atomic():
+        lock(project)
+        before = campaign_open(workload=workload)
+        if before is not None:
+            raise Conflict(f"{before} of this workload is still going on; nothing was launched")
+        return campaign_launch(
+            project=project,
+            user=user,
+            workload=workload,
+            endpoints=endpoints,
+            trace=trace,
+            replicates=replicates,
+            policies=policies(warmup_s=warmup_s, window_s=window_s),
+            title=f"SUP-SUM-01, {replicates} × {window_s:g} s",
+            seed=SEED,
+        )
+
+
+def campaign_open(*, workload: Workload) -> Campaign | None:
+    """The newest campaign of the workload with runs that go on; None when all are over."""
+    going_on = workload.campaigns.filter(runs__state__in=OPEN_STATES)
+    return going_on.order_by("-number").first()
+
+
+def load_s(replicates: int = LONGER_REPLICATES, window_s: float = LONGER_WINDOW_S) -> float:
+    """Seconds of load of a longer campaign, one run after the other, its drains apart."""
+    return replicates * len(CONFIGURATIONS) * (LONGER_WARMUP_S + window_s)

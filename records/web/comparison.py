@@ -5,13 +5,17 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
 
-from records.errors import BadInput
+from records.errors import BadInput, Conflict, OtherSideFailed
 from records.models import Comparison, Project, Run
 from records.selectors import registry
 from records.services import comparison as services
+from records.services import run as run_services
 from records.web.access import in_project, may, require
+from records.web.longer import offer
 from records.web.pages.comparison import comparison_page
+from records.web.pages.comparison_progress import waiting
 
 
 @in_project
@@ -26,10 +30,7 @@ def comparisons(request: HttpRequest, project: Project) -> HttpResponse:
 @in_project
 def comparison(request: HttpRequest, project: Project, number: int) -> HttpResponse:
     """One comparison."""
-    try:
-        found = registry.comparison_get(project, number)
-    except Comparison.DoesNotExist as error:
-        raise Http404("No such comparison") from error
+    found = _get(project, number)
     sides = [
         sorted(side.all(), key=lambda r: r.number) for side in (found.baselines, found.candidates)
     ]
@@ -37,27 +38,54 @@ def comparison(request: HttpRequest, project: Project, number: int) -> HttpRespo
         "comparison": found,
         "baselines": sides[0],
         "candidates": sides[1],
-        "waiting": [r for r in (*sides[0], *sides[1]) if r.valid is None],
         "can_launch": may(request, "launch"),
         "simulated": any(r.simulated for r in (*sides[0], *sides[1])),
     }
-    if found.document is not None:
-        context |= comparison_page(found)
+    if found.document is None:
+        context |= waiting([("baseline", sides[0]), ("candidate", sides[1])])
+    else:
+        context |= comparison_page(found) | {"longer": offer(request, project, found.workload)}
     return render(request, "comparison.html", context)
 
 
 @in_project
 def comparison_json(request: HttpRequest, project: Project, number: int) -> HttpResponse:
     """The document as it is stored."""
-    try:
-        found = registry.comparison_get(project, number)
-    except Comparison.DoesNotExist as error:
-        raise Http404("No such comparison") from error
+    found = _get(project, number)
     if found.document is None:
         raise Http404("Not computed yet")
     response = JsonResponse(found.document)
     response["Content-Disposition"] = f'attachment; filename="{found}.json"'
     return response
+
+
+@require_POST
+@in_project
+def comparison_stop(request: HttpRequest, project: Project, number: int) -> HttpResponse:
+    """Stops those of its runs that are queued or running; what was measured is kept."""
+    require(request, "launch")
+    found = _get(project, number)
+    asked = 0
+    for run in (*found.baselines.all(), *found.candidates.all()):
+        if not run.is_open:
+            continue
+        try:
+            run_services.run_cancel(run=run, user=request.user)
+            asked += 1
+        except Conflict:
+            # It ended between the reader's click and now: nothing is left to stop.
+            continue
+        except OtherSideFailed as error:
+            messages.warning(request, str(error))
+    messages.info(request, f"{asked} runs are asked to stop. What was measured so far is kept.")
+    return redirect("comparison", project.slug, number)
+
+
+def _get(project: Project, number: int) -> Comparison:
+    try:
+        return registry.comparison_get(project, number)
+    except Comparison.DoesNotExist as error:
+        raise Http404("No such comparison") from error
 
 
 def _create(request: HttpRequest, project: Project) -> HttpResponse:
@@ -74,7 +102,9 @@ def _create(request: HttpRequest, project: Project) -> HttpResponse:
         made = services.comparison_create(
             project=project,
             user=request.user,
-            title=f"{candidates[0].configuration.name} against {baselines[0].configuration.name}",
+            title=services.question(
+                baselines[0].configuration.name, candidates[0].configuration.name
+            ),
             baselines=baselines,
             candidates=candidates,
             workload=runs[0].workload,

@@ -20,6 +20,7 @@ from records.web import format as fmt
 from records.web.access import in_project, may, require
 from records.web.format import Shown
 from records.web.forms import CampaignForm
+from records.web.longer import offer
 from records.web.run_rows import run_rows
 
 _TARGETS = (("ttft_s", "TTFT"), ("itl_s", "ITL p95"), ("tpot_s", "TPOT"), ("e2e_s", "E2E"))
@@ -136,6 +137,7 @@ def _context(
         "campaigns": registry.campaign_list(project).filter(workload__name=found.name),
         "form": form,
         "can_launch": may(request, "launch"),
+        "longer": offer(request, project, found),
         "can_form": form.fields["baseline"].queryset.count() >= 2
         and form.fields["trace"].queryset.exists(),
         **run_rows(project, workload=found.pk),
