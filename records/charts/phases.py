@@ -17,6 +17,7 @@ NAMES = {
     "external": "external tools", "residual": "residual",
 }  # fmt: skip
 _SHORT = {"queue_prefill": "queue + prefill", "client": "client", "external": "external"}
+_HATCHED = frozenset({"client", "backoff", "queue_prefill", "residual"})
 _BANDS = {"median": "median (p40–p60)", "tail": "tail (above p95)"}
 # A bar shorter than this part of the axis is too narrow for its name on any screen;
 # the browser leaves out more names where it has less room.
@@ -109,6 +110,8 @@ def _trace(
         ],
         "textposition": "inside", "insidetextanchor": "start", "constraintext": "none",
         "textfont": {"color": colour(f"--on-{_token(phase)}"), "weight": 600},
+        # Words on a hatch cannot be read: charts.js writes them on a piece of surface.
+        "meta": {"chip": phase in _HATCHED},
         "customdata": [100 * s for s in shares],
         "hovertemplate": "%{x:.4g} s, %{customdata:.1f} %<extra>" + NAMES[phase] + "</extra>",
     }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
@@ -101,6 +101,14 @@ def run_get(*, user, project: Project, number: int) -> Run:
 def run_record(run: Run) -> MeasurementRecord | None:
     """The run's current measurement record; None while there is none."""
     return MeasurementRecord.objects.filter(run=run).first()
+
+
+def run_documents(project: Project, runs: Sequence[Run]) -> dict[int, dict[str, Any]]:
+    """The current record's document of each of these runs, by primary key; in one query."""
+    rows = MeasurementRecord.objects.in_project(project).filter(run__in=runs)
+    # Oldest first, so that the newest of a run stays.
+    ordered = rows.order_by("created_at", "pk").values_list("run_id", "document")
+    return dict(ordered)
 
 
 def run_evidence(run: Run) -> QuerySet[Evidence]:

@@ -67,8 +67,8 @@ def headline(record: Mapping[str, Any]) -> dict[str, Any]:
         "accepted_per_s_low": _number(rate.get("low")) if isinstance(rate, Mapping) else None,
         "accepted_per_s_high": _number(rate.get("high")) if isinstance(rate, Mapping) else None,
         "slo_attainment": _number(_at(record, "goodput", "slo_attainment")),
-        "ttft_p95_s": _number(_at(record, "latency", "ttft_s", "p95")),
-        "e2e_p95_s": _number(_at(record, "latency", "e2e_s", "p95")),
+        "ttft_p95_s": _supported(_at(record, "latency", "ttft_s", "p95")),
+        "e2e_p95_s": _supported(_at(record, "latency", "e2e_s", "p95")),
     }
 
 
@@ -90,6 +90,13 @@ def _number(value: Any) -> Any:
     if isinstance(value, Mapping):
         value = value.get("value")
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _supported(percentile: Any) -> Any:
+    """A percentile's number; None where its sample is too small for it."""
+    if isinstance(percentile, Mapping) and percentile.get("supported") is False:
+        return None
+    return _number(percentile)
 
 
 def run_analyse(*, run: Run) -> MeasurementRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,10 @@ from records.web import format as fmt
 from records.web.access import in_project, may
 from records.web.drawing import Drawn, Scale, drawn
 from records.web.format import Shown
+from records.web.pages import reading
 
 PAGE_SIZE = 50
+_TAILS = ("ttft_s", "e2e_s")
 FILTERS = ("workload", "configuration", "endpoint", "trace", "campaign", "state", "kind", "valid")
 
 
@@ -75,12 +78,23 @@ def runs(request: HttpRequest, project: Project) -> HttpResponse:
 
 def table(page: Page, sort: str) -> dict[str, Any]:
     """Context of `_run_table.html`: rows, headings (sortable when `sort` says how), scale."""
-    scale, units = _shared_scale(page), _tail_units(page)
+    scale, units, records = _shared_scale(page), _tail_units(page), _records_of(page)
     return {
-        "rows": [_row(r, scale, *units) for r in page],
+        "rows": [_row(r, records.get(r.pk), scale, *units) for r in page],
         "columns": _columns(sort, units),
         "scale": _scale_text(scale),
     }
+
+
+def _records_of(page: Page) -> dict[int, Mapping[str, Any]]:
+    """The records of those runs that lack a figure, for the reasons they give."""
+    asked = [
+        r
+        for r in page
+        if r.valid is not None
+        and None in (r.attempted, r.accepted_per_s, r.slo_attainment, r.ttft_p95_s, r.e2e_p95_s)
+    ]
+    return selectors.run_documents(asked[0].project, asked) if asked else {}
 
 
 def _choices(project: Project) -> dict[str, list[tuple[Any, str]]]:
@@ -119,30 +133,67 @@ def _tail_units(page: Page) -> tuple[fmt.Unit, fmt.Unit]:
     return fmt.time_unit([r.ttft_p95_s for r in page]), fmt.time_unit([r.e2e_p95_s for r in page])
 
 
-def _row(run: Run, scale: Scale | None, ttft: fmt.Unit, e2e: fmt.Unit) -> Row:
+def _row(
+    run: Run, record: Mapping[str, Any] | None, scale: Scale | None, ttft: fmt.Unit, e2e: fmt.Unit
+) -> Row:
     interval = (run.accepted_per_s_low, run.accepted_per_s_high)
     return Row(
         run=run,
-        attempted=_missing(run) if run.attempted is None else fmt.count(run.attempted),
-        rate=_of(run.accepted_per_s, fmt.PER_S, run, low=interval[0], high=interval[1]),
+        attempted=_counted(run, record),
+        rate=_of(
+            "accepted_per_s",
+            run.accepted_per_s,
+            fmt.PER_S,
+            run,
+            record,
+            low=interval[0],
+            high=interval[1],
+        ),
         mark=drawn(run.accepted_per_s, *interval, scale=scale) if scale else None,
-        attainment=_of(run.slo_attainment, fmt.PERCENT, run),
-        ttft=_of(run.ttft_p95_s, ttft, run),
-        e2e=_of(run.e2e_p95_s, e2e, run),
+        attainment=_of("slo_attainment", run.slo_attainment, fmt.PERCENT, run, record),
+        ttft=_of("ttft_s", run.ttft_p95_s, ttft, run, record),
+        e2e=_of("e2e_s", run.e2e_p95_s, e2e, run, record),
     )
 
 
-def _of(value: float | None, unit: fmt.Unit, run: Run, **limits: Any) -> Shown:
-    return _missing(run) if value is None else fmt.plain(value, unit, **limits)
+def _counted(run: Run, record: Mapping[str, Any] | None) -> Shown:
+    if run.attempted is not None:
+        return fmt.count(run.attempted)
+    return _missing(run) or reading.count(record, "counts", "attempted")
 
 
-def _missing(run: Run) -> Shown:
-    """Why a figure of the list is not there, as far as the list knows."""
+def _of(
+    figure: str,
+    value: float | None,
+    unit: fmt.Unit,
+    run: Run,
+    record: Mapping[str, Any] | None,
+    **limits: Any,
+) -> Shown:
+    """A figure of the list; where the list has none, the record says why."""
+    return (
+        _missing(run) or _absent(record, figure)
+        if value is None
+        else fmt.plain(value, unit, **limits)
+    )
+
+
+def _missing(run: Run) -> Shown | None:
+    """Why the run has no figure at all; None when it has a record, which gives the reason."""
     if run.is_open or run.state == RunState.DRAFT:
         return fmt.unknown("the run has no record so far", word="not yet")
     if run.valid is None:
         return fmt.unknown("no measurement record was computed", word="no record")
-    return fmt.unknown("the run's page names the reason", word="see run")
+    return None
+
+
+def _absent(record: Mapping[str, Any] | None, figure: str) -> Shown:
+    shown = (
+        reading.percentile(record, figure, "p95", fmt.MS)
+        if figure in _TAILS
+        else reading.figure(record, "goodput", figure, unit=fmt.PLAIN)
+    )
+    return shown if not shown.known else fmt.unknown("the list does not keep this figure")
 
 
 _COLUMNS = (

@@ -95,14 +95,30 @@
     else if (!own.margin?.t) layout.margin.t = 22;
     return layout;
   }
-  /* Words in a bar only where the bar has room for them. */
-  function fitting(data, layout, width) {
+  /* Words in a bar only where the bar has room for them, else its share alone. Those of a
+     hatched bar stand on a piece of surface. */
+  function words(text, room) {
+    const share = (/\d+ %$/.exec(text) || [""])[0];
+    return [text, share].find((one) => one.length * LETTER_PX + 8 < room) || "";
+  }
+  function fitting(data, layout, width, token) {
     const plot = width - layout.margin.l - layout.margin.r;
+    const begun = new Map(); /* where the next piece of a stacked bar starts */
     for (const trace of data) {
       if (trace.type !== "bar" || !Array.isArray(trace.text)) continue;
       const [low, high] = layout.xaxis.range;
-      trace.text = trace.text.map((text, at) =>
-        (trace.x[at] / (high - low)) * plot > text.length * LETTER_PX + 8 ? text : "");
+      const chip = trace.meta?.chip;
+      trace.text = trace.text.map((text, at) => {
+        const y = trace.y[at], from = begun.get(y) || 0;
+        begun.set(y, from + trace.x[at]);
+        const fits = words(text, (trace.x[at] / (high - low)) * plot - (chip ? 8 : 0));
+        if (!chip || !fits) return fits;
+        layout.annotations.push({
+          text: fits, x: from, y, xanchor: "left", xshift: 5, showarrow: false, borderpad: 1,
+          bgcolor: token("--surface"), font: { color: token("--ink"), weight: 600, size: 11 },
+        });
+        return "";
+      });
     }
     return data;
   }
@@ -111,7 +127,7 @@
   function draw(element, figure) {
     const token = tokens();
     const layout = layoutOf(figure, token, element.clientWidth);
-    const data = fitting(resolve(structuredClone(figure.data), token), layout, element.clientWidth);
+    const data = fitting(resolve(structuredClone(figure.data), token), layout, element.clientWidth, token);
     return window.Plotly.react(element, data, layout, CONFIG);
   }
 
@@ -127,7 +143,7 @@
     const token = tokens();
     const figure = figures.get(element);
     const layout = { ...layoutOf(figure, token, 900), paper_bgcolor: token("--surface"), plot_bgcolor: token("--surface") };
-    const data = fitting(resolve(structuredClone(figure.data), token), layout, 900);
+    const data = fitting(resolve(structuredClone(figure.data), token), layout, 900, token);
     await window.Plotly.downloadImage(
       { data, layout },
       { format, width: 900, height: element.clientHeight, scale: format === "png" ? 2 : 1, filename: element.dataset.name },

@@ -147,7 +147,9 @@ def test_the_headline_repeats_the_record(run):
     assert run.accepted_per_s == pytest.approx(18 / 9.5)
     assert run.accepted_per_s_low < run.accepted_per_s < run.accepted_per_s_high
     assert run.slo_attainment == document["goodput"]["slo_attainment"]["value"]
-    assert run.ttft_p95_s == pytest.approx(0.1)
+    # 19 samples do not carry a 95th percentile, so the list shows none either.
+    assert document["latency"]["ttft_s"]["p95"]["supported"] is False
+    assert run.ttft_p95_s is None
     assert run.valid is True
     json.dumps(document, allow_nan=False)
 

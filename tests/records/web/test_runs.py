@@ -7,7 +7,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from records.models import Run
+from records.models import MeasurementRecord, Run
 from records.web import runs as view
 from tests import factories
 
@@ -98,3 +98,29 @@ def test_only_the_projects_own_runs(as_alice, address, run):
 
 def test_an_empty_project_says_what_to_do(as_alice, address):
     assert b"No run has been measured yet" in as_alice.get(address).content
+
+
+def test_a_figure_that_the_record_lacks_carries_the_records_reason(as_alice, address, project, run):
+    """No objective: neither accepted nor attainment; too few requests for a 95th percentile."""
+    workload = factories.make_workload(
+        project, classes={"interactive": {"objective": {}}, "background": {"objective": {}}}
+    )
+    record = run.measurement_records.get()
+    why = {"value": None, "reason": "no objective is set, so nothing can meet one"}
+    record.document["goodput"] |= {"accepted_per_s": why, "slo_attainment": why}
+    MeasurementRecord.objects.bulk_create(
+        [
+            MeasurementRecord(
+                project=project, run=run, analysis_version="1", sha256="b" * 64,
+                document=record.document,
+            )
+        ]
+    )  # fmt: skip
+    Run.objects.filter(pk=run.pk).update(
+        workload=workload, accepted_per_s=None, slo_attainment=None, ttft_p95_s=None
+    )
+    (row,) = as_alice.get(address).context["rows"]
+    assert (row.rate.word, row.attainment.word) == ("no objective", "no objective")
+    assert row.rate.reason == "no objective is set, so nothing can meet one"
+    assert row.ttft.word == "too few"
+    assert b"see run" not in as_alice.get(address).content
