@@ -7,31 +7,27 @@ a zone, sometimes in one column; all are kept to the nanosecond.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 
 from records.errors import BadTrace
+from records.traces.importing import table
 from records.traces.importing.imported import Imported, in_order
 from records.traces.schema import TraceRequest
-from records.traces.values import shortened, shown
+from records.traces.values import shown
 
 COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 _STAMP = re.compile(
     r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?", re.ASCII
 )
 _STAMP_FORM = "a time such as 2023-11-16 18:15:46.6805900"
-_MOST_TOKENS = 2**31 - 1
 _NS = 1_000_000_000
 
 
 def sniff(head: bytes) -> bool:
     """A first line that names the three columns."""
-    first = head.split(b"\n", 1)[0].decode("utf-8", errors="replace")
-    return set(COLUMNS) <= {name.strip() for name in first.split(",")}
+    return table.names_columns(head, COLUMNS)
 
 
 def read(data: bytes, where: str) -> Imported:
@@ -40,7 +36,7 @@ def read(data: bytes, where: str) -> Imported:
     `at_s` counts from the earliest stamp, which the header keeps; ids are row
     numbers of the file, from 1.
     """
-    rows, dropped = _rows(data, where)
+    rows, dropped = table.rows(data, where, COLUMNS)
     changes = [f"column {name} is not carried over" for name in dropped]
     parsed: list[tuple[int, str, int, int]] = []
     zone: bool | None = None
@@ -49,10 +45,8 @@ def read(data: bytes, where: str) -> Imported:
         if zone not in (None, has_zone):
             raise BadTrace(place, "TIMESTAMP", "a time zone on every row or on none")
         zone = has_zone
-        prompt, output = (
-            _tokens(row, "ContextTokens", place),
-            _tokens(row, "GeneratedTokens", place),
-        )
+        prompt = table.tokens(row, "ContextTokens", place)
+        output = table.tokens(row, "GeneratedTokens", place)
         parsed.append((stamp, row["TIMESTAMP"].strip(), prompt, output))
     start, start_text = min((row[:2] for row in parsed), default=(0, ""))
     requests = [
@@ -65,40 +59,6 @@ def read(data: bytes, where: str) -> Imported:
         for number, (stamp, _, prompt, output) in enumerate(parsed, 1)
     ]
     return Imported(in_order(requests, changes), {"first_timestamp": start_text}, changes)
-
-
-def _rows(data: bytes, where: str) -> tuple[Iterator[tuple[str, dict[str, str]]], list[str]]:
-    """The rows with their place in the file, and the columns that nothing reads."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadTrace(where, None, f"UTF-8 text ({error.reason} at byte {error.start})") from None
-    lines = _fields(text, where)
-    _, head = next(lines, ("", []))
-    header = [shortened(name.strip()) for name in head]
-    missing = [name for name in COLUMNS if name not in header]
-    if missing:
-        raise BadTrace(f"{where}: line 1", missing[0], f"columns {', '.join(COLUMNS)}")
-    return _by_name(lines, header), [name for name in header if name not in COLUMNS]
-
-
-def _fields(text: str, where: str) -> Iterator[tuple[str, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""))
-    try:
-        for fields in reader:
-            if fields:
-                yield f"{where}: line {reader.line_num}", fields
-    except csv.Error as error:
-        raise BadTrace(f"{where}: line {reader.line_num}", None, f"a CSV row ({error})") from None
-
-
-def _by_name(
-    lines: Iterator[tuple[str, list[str]]], header: list[str]
-) -> Iterator[tuple[str, dict[str, str]]]:
-    for place, fields in lines:
-        if len(fields) != len(header):
-            raise BadTrace(place, None, f"{len(header)} columns, not {len(fields)}")
-        yield place, dict(zip(header, fields, strict=True))
 
 
 def _nanoseconds(text: str, place: str) -> tuple[int, bool]:
@@ -124,10 +84,3 @@ def _offset_s(zone: str | None) -> int:
         return 0
     minutes = int(zone[1:3]) * 60 + int(zone[-2:])
     return (-60 if zone[0] == "-" else 60) * minutes
-
-
-def _tokens(row: Mapping[str, str], column: str, place: str) -> int:
-    text = row[column].strip()
-    if not (text.isascii() and text.isdigit()) or int(text) > _MOST_TOKENS:
-        raise BadTrace(place, column, f"a whole number of tokens from 0, not {shown(row[column])}")
-    return int(text)

@@ -15,11 +15,16 @@ from typing import Any
 
 from records.errors import BadInput, BadTrace
 from records.traces import files
-from records.traces.importing import azure, mooncake, plain
+from records.traces.importing import azure, burstgpt, mooncake, plain
 from records.traces.reading import Trace
 from records.traces.schema import DEFAULT_CLASS, SCHEMA
 
-IMPORTS: dict[str, ModuleType] = {"plain": plain, "azure": azure, "mooncake": mooncake}
+IMPORTS: dict[str, ModuleType] = {
+    "plain": plain,
+    "azure": azure,
+    "burstgpt": burstgpt,
+    "mooncake": mooncake,
+}
 _HEAD_BYTES = 65_536
 
 

@@ -198,6 +198,7 @@ def test_formats_do_not_claim_each_others_files():
     heads = {
         "azure": CUT.read_bytes()[:400],
         "plain": b'{"at_s": 0, "prompt": "a"}',
+        "burstgpt": b"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n",
         "mooncake": b'{"timestamp":0,"input_length":1,"output_length":1,"hash_ids":[1]}',
     }
     assert set(heads) == set(IMPORTS)
