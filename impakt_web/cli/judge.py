@@ -60,7 +60,7 @@ def _summary(path: Path) -> dict[str, Any]:
     import json
     from collections import Counter
 
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()[1:]]
     failed = Counter(
         name for line in lines for name, c in line["criteria"].items() if not c["passed"]
     )

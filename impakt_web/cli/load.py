@@ -134,7 +134,7 @@ def _configuration(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadConfiguration(
             str(path), None, f"a readable TOML or JSON file ({error})"
         ) from error

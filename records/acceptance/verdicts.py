@@ -56,9 +56,9 @@ def read_verdicts(
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: a readable UTF-8 CSV file ({error})") from error
     reader = csv.DictReader(io.StringIO(text), strict=True)
-    _check_header(path, reader.fieldnames)
     out: dict[str, list[dict[str, Any]]] = {}
     try:
+        _check_header(path, reader.fieldnames)
         for raw in reader:
             row = _row(raw, f"{path}: line {reader.line_num}", known, named)
             mine = out.setdefault(row["workflow_id"], [])

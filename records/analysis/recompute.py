@@ -48,7 +48,7 @@ def _check(folder: Path, path: Path) -> RecordCheck:
         record = json.loads(stored)
         version = record["analysis_version"]
         hashes = {str(i["sha256"]) for i in record["inputs"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return RecordCheck(name, "unreadable", "not a measurement record")
     if version != ANALYSIS_VERSION:
         text = f"computed by analysis version {version}, this is version {ANALYSIS_VERSION}"

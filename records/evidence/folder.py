@@ -78,7 +78,7 @@ class EvidenceFolder:
         for number, line in enumerate(read_lines(self.path / OUTPUTS_FILE), 1):
             try:
                 yield json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 where = f"{self.path / OUTPUTS_FILE}:{number}"
                 raise BadEvidence(where, None, f"a JSON line ({error})") from error
 

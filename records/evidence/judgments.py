@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from records.errors import BadEvidence
-from records.evidence.canonical import canonical_bytes
+from records.evidence.canonical import canonical_bytes, is_number
 
 SCHEMA = "impakt.judgments/1"
 # A later method in this list knows more about a completion than an earlier one.
@@ -94,8 +94,9 @@ def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, A
     if path.stem != digest:
         raise BadEvidence(str(path), None, "bytes that have the SHA-256 of its name")
     try:
-        header, *lines = [json.loads(line) for line in data.decode().splitlines() if line]
-    except ValueError as error:
+        # At \n only: other line separators may stand in a text as they are.
+        header, *lines = [json.loads(line) for line in data.decode().split("\n") if line]
+    except (ValueError, RecursionError) as error:
         raise BadEvidence(str(path), None, f"a header and JSON lines ({error})") from error
     if not isinstance(header, dict) or header.get("schema") != SCHEMA:
         raise BadEvidence(f"{path}:1", "schema", SCHEMA)
@@ -118,8 +119,8 @@ def _check_line(line: Any, where: str) -> None:
         if not isinstance(line.get(name), bool | None):
             raise BadEvidence(where, name, "true, false or null")
     minutes = line.get("review_minutes")
-    if isinstance(minutes, bool) or not isinstance(minutes, int | float | None):
-        raise BadEvidence(where, "review_minutes", "a number or null")
+    if minutes is not None and not (is_number(minutes) and minutes >= 0):
+        raise BadEvidence(where, "review_minutes", "a number from 0, or null")
 
 
 def _merge(verdict: Verdict, line: Mapping[str, Any]) -> None:

@@ -90,7 +90,7 @@ def read_manifest(folder: Path) -> list[FileEntry]:
         body = json.loads(where.read_bytes())
     except OSError as error:
         raise BadEvidence(str(folder), NAME, f"a readable manifest ({error.strerror})") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadEvidence(str(where), None, f"JSON ({error})") from error
     if not isinstance(body, dict) or body.get("schema") != SCHEMA:
         raise BadEvidence(str(where), "schema", SCHEMA)

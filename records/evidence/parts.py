@@ -48,7 +48,7 @@ def read_json(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_bytes())
     except OSError as error:
         raise BadEvidence(str(path), None, f"a readable file ({error.strerror})") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadEvidence(str(path), None, f"JSON ({error})") from error
     if not isinstance(value, dict):
         raise BadEvidence(str(path), None, "a JSON object")

@@ -5,12 +5,12 @@ Unknown fields are kept as they are; a known field is null, absent or of its kin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from records.errors import BadEvidence
+from records.evidence.canonical import is_number
 
 SCHEMA = "impakt.run/1"
 STATES = (
@@ -34,7 +34,7 @@ def _object(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return is_number(value)
 
 
 def _not_negative(value: Any) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from records.errors import BadWorkload
+from records.errors import BadInput, BadWorkload
 from records.evidence.canonical import sha256_of
 
 SCHEMA = "impakt.workload/1"
@@ -51,7 +51,7 @@ def read_workload(path: Path) -> dict[str, Any]:
         raise BadWorkload(str(path), None, f"a readable UTF-8 file ({error})") from error
     try:
         data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadWorkload(str(path), None, f"valid {path.suffix[1:].upper()} ({error})") from error
     return check_workload(data, str(path))
 
@@ -70,7 +70,10 @@ def check_workload(data: Any, where: str) -> dict[str, Any]:
     for name, spec in work["classes"].items():
         _check_class(spec, f"classes.{name}", where)
     _check_rubric(work["rubric"], where)
-    return with_hashes(work)
+    try:
+        return with_hashes(work)
+    except BadInput as error:  # NaN, a date of TOML, too deep: no JSON value
+        raise BadWorkload(where, None, str(error)) from None
 
 
 def _check_class(spec: Any, field: str, where: str) -> None:

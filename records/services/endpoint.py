@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 from django.db import IntegrityError, transaction
 
 from records.errors import Conflict, FieldError
+from records.evidence.canonical import is_number
 from records.models import Configuration, Endpoint, Project
 from records.models.choices import Api
 from records.services import audit
@@ -126,8 +126,7 @@ def _one_of(value: str, known: list[str], field: str) -> str:
 def _limit(value: Any, field: str) -> Any:
     if value is None:
         return None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value <= 0:
+    if not is_number(value) or value <= 0:
         raise FieldError("endpoint", field, "a number above 0, or nothing for no limit")
     return value
 

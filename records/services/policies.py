@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from records.errors import FieldError
+from records.evidence.canonical import is_number
 
 # None: no limit for max_concurrency, through the last arrival for window_s, until
 # every open request has ended for drain_s. As LoadPlan of runners.load.
@@ -47,8 +47,7 @@ def checked_policies(given: dict[str, Any]) -> dict[str, Any]:
 def _check_seconds(key: str, value: Any) -> None:
     if value is None and DEFAULTS[key] is None:
         return
-    number = isinstance(value, int | float) and not isinstance(value, bool)
     above_zero = key in ("timeout_s", "window_s")
-    if not number or not math.isfinite(value) or value < 0 or (above_zero and value == 0):
+    if not is_number(value) or value < 0 or (above_zero and value == 0):
         wanted = "a number of seconds above 0" if above_zero else "a number of seconds from 0"
         raise FieldError("run", f"policies.{key}", wanted)

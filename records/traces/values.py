@@ -7,10 +7,11 @@ never a number.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable
 from typing import Any
+
+from records.evidence.canonical import is_number
 
 Check = Callable[[Any], Any]
 _MOST_TOKENS = 2**31 - 1
@@ -38,21 +39,21 @@ def shortened(text: str) -> str:
 
 def seconds(value: Any) -> float:
     """A finite number of seconds from 0."""
-    if not _is_number(value) or not 0 <= value <= _MOST_SECONDS:
+    if not is_number(value) or not 0 <= value <= _MOST_SECONDS:
         raise Wrong("a number of seconds from 0 to 1e9")
     return float(value) + 0.0  # -0.0 becomes 0.0
 
 
 def seconds_above_zero(value: Any) -> float:
     """A finite number of seconds above 0."""
-    if not _is_number(value) or not 0 < value <= _MOST_SECONDS:
+    if not is_number(value) or not 0 < value <= _MOST_SECONDS:
         raise Wrong("a number of seconds above 0")
     return float(value)
 
 
 def tokens(value: Any) -> int:
     """A whole number from 0 that fits the evidence columns."""
-    if not _is_number(value) or value != int(value) or not 0 <= value <= _MOST_TOKENS:
+    if not is_number(value) or value != int(value) or not 0 <= value <= _MOST_TOKENS:
         raise Wrong("a whole number from 0")
     return int(value)
 
@@ -138,7 +139,3 @@ def prefix(value: Any) -> list[dict[str, Any]]:
     ):
         raise Wrong('a list of {"id", "tokens"} blocks')
     return [{"id": name(block["id"]), "tokens": tokens(block["tokens"])} for block in value]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -7,7 +7,6 @@ unknown or of the wrong form is refused by name.
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -84,7 +83,7 @@ def load_profile(name_or_path: str) -> Profile:
         raise ProfileError(name_or_path, None, f"a profile file or one of {names}")
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ProfileError(str(path), None, f"a readable TOML file ({error})") from error
     return check_profile({"name": path.stem, **data}, str(path))
 
@@ -121,7 +120,8 @@ def _check_number(where: str, field: str, value: Any, *, whole: bool) -> None:
     low, high = _RANGES[field]
     word = "a whole number" if whole else "a number"
     right_type = isinstance(value, int) if whole else isinstance(value, int | float)
-    if isinstance(value, bool) or not right_type or not math.isfinite(value):
+    if isinstance(value, bool) or not right_type:
         raise ProfileError(where, field, f"{word}, not {value!r}")
     if not low <= value <= high:
-        raise ProfileError(where, field, f"{word} from {low:g} to {high:g}, not {value!r}")
+        said = f"{word} from {low:g} to {high:g}, not {str(value)[:40]}"
+        raise ProfileError(where, field, said)

@@ -36,7 +36,7 @@ def test_a_file_is_read_with_defaults_for_what_it_leaves_out(tmp_path: Path) -> 
         ("slots = 2.5", "slots", "a whole number, not 2.5"),
         ("slots = true", "slots", "a whole number, not True"),
         ('decode_base_s = "8ms"', "decode_base_s", "a number, not '8ms'"),
-        ("decode_base_s = nan", "decode_base_s", "a number, not nan"),
+        ("decode_base_s = nan", "decode_base_s", "a number from 0 to 3600, not nan"),
         ("prefill_base_s = -1", "prefill_base_s", "a number from 0 to 3600, not -1"),
         ("decode_base_s = 0\ndecode_per_sequence_s = 0", "decode_base_s", "not 0 s"),
         ('batching = "magic"', "batching", "one of continuous, static, not 'magic'"),
