@@ -38,6 +38,8 @@ _TITLES = {
         "Time from intended arrival to the last token of each completed request.",
     ),
 }
+# A letter as a part of the plot of a phone, about 290 px wide.
+_LETTER = 7.4 / 290
 _LEVELS = (80.0, 65.0, 50.0, 35.0, 20.0)
 
 
@@ -57,7 +59,7 @@ def latency_cdf(
     for name in names:
         data += _traces(name, curves[name], f"--cl-{scene.tone(name)}")
     low, high = log_ends([v for n in names for v in curves[n]["value_s"]])
-    shapes, notes = [], _labels(names, curves)
+    shapes, notes = [], _labels(names, curves, (math.log10(low), math.log10(high)))
     for text, limit in _limits(metric, names, scene):
         if low <= limit <= high:
             shape, note = limit_line(limit, text, log=True)
@@ -167,17 +169,22 @@ def _percent(share: float) -> str:
     return f"{shown:.1f}\u00a0%" if shown > 99 and share < 1 else f"{shown:.0f}\u00a0%"
 
 
-def _labels(names: Sequence[str], curves: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _labels(
+    names: Sequence[str], curves: Mapping[str, Any], ends: tuple[float, float]
+) -> list[dict[str, Any]]:
     """Each curve's name where it stands farthest from the others, on its free side."""
     out = []
     free = list(_LEVELS)
     for name in names:
         others = [n for n in names if n != name]
-        level = max(free, key=lambda y: _room(name, others, y, curves))
+        level = max(
+            free,
+            key=lambda y: (_fits(name, others, y, curves, ends), _room(name, others, y, curves)),
+        )
         free.remove(level)
-        x = math.log10(max(value_at(curves[name], level / 100), 1e-6))
-        ahead = [o for o in others if value_at(curves[o], level / 100) > 10**x]
-        side = "right" if ahead else "left"
+        x, side = _place(name, others, level, curves)
+        if not _fits(name, others, level, curves, ends):
+            side = "left" if side == "right" else "right"
         out.append(
             label(
                 name, x, level, xanchor=side, xshift=-6 if side == "right" else 6,
@@ -185,6 +192,24 @@ def _labels(names: Sequence[str], curves: Mapping[str, Any]) -> list[dict[str, A
             )
         )  # fmt: skip
     return out
+
+
+def _place(
+    name: str, others: Sequence[str], y: float, curves: Mapping[str, Any]
+) -> tuple[float, str]:
+    """Where the curve crosses the level, and the anchor that turns its name to the free side."""
+    x = math.log10(max(value_at(curves[name], y / 100), 1e-6))
+    ahead = any(value_at(curves[o], y / 100) > 10**x for o in others)
+    return x, "right" if ahead else "left"
+
+
+def _fits(
+    name: str, others: Sequence[str], y: float, curves: Mapping[str, Any], ends: tuple[float, float]
+) -> bool:
+    """Whether the name ends inside the plot, even of a phone."""
+    x, side = _place(name, others, y, curves)
+    free = ends[1] - x if side == "left" else x - ends[0]
+    return free / (ends[1] - ends[0]) > _LETTER * (len(name) + 1)
 
 
 def _room(name: str, others: Sequence[str], y: float, curves: Mapping[str, Any]) -> float:

@@ -34,8 +34,8 @@ class EndpointForm(forms.Form):
     )
     api_key_env = forms.CharField(max_length=120, required=False, label="Variable with the key")
     metrics_url = forms.CharField(max_length=500, required=False, label="Metrics address")
-    max_rate_per_s = forms.FloatField(required=False, label="At most")
-    max_concurrency = forms.IntegerField(required=False, label="At most at once")
+    max_rate_per_s = forms.FloatField(required=False, label="Rate at most")
+    max_concurrency = forms.IntegerField(required=False, label="At once at most")
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -178,7 +178,7 @@ def _criteria(document: dict[str, Any]) -> list[tuple[str, str, str]]:
     out = []
     for criterion in rubric.get("criteria") or []:
         params = criterion.get("params") or {}
-        rest = [f"{k.replace('_', ' ')} {v}" for k, v in params.items()]
+        rest = [f"{k.replace('_', ' ')}: {v}" for k, v in params.items()]
         rest += [text for key, text in _WEIGHTS if criterion.get(key)]
         detail = ", ".join(rest)
         out.append((criterion.get("title") or criterion["id"], criterion["check"], detail))

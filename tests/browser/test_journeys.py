@@ -10,8 +10,8 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.urls import reverse
 from django.utils import timezone
 
-from records.models import Run
-from records.services import access, comparison
+from records.models import Campaign, Run
+from records.services import access, comparison, example_campaign
 from tests import factories
 from tests.conftest import wait_for
 
@@ -213,3 +213,49 @@ def test_keys(reader, run, alice):
         return chosen, page.locator("#keys").is_visible()
 
     assert person.do(press) == (1, True)
+
+
+def test_one_button_queues_the_longer_campaign_and_its_page_follows_it(reader, run, alice):
+    """No worker runs here, so the ten runs stay queued until the same page stops them."""
+    project = run.project
+    for name in example_campaign.CONFIGURATIONS:
+        factories.make_endpoint(
+            project, name=f"{name.capitalize()} batching",
+            reference_profile=example_campaign.PROFILE_PREFIX + name,
+            configuration=factories.make_configuration(
+                project, f"{name} batching", batching=name, kernels="example"
+            ),
+        )  # fmt: skip
+    person = reader()
+    person.sign_in(alice)
+    person.open(reverse("workload", args=[project.slug, run.workload_id]))
+
+    def launch(page):
+        page.get_by_role("button", name="Run the longer campaign").click()
+        page.wait_for_url("**/comparisons/*/")
+        page.wait_for_selector("text=0 of 10 measured, 10 queued")
+        return page.get_by_role("heading", level=1).inner_text()
+
+    assert person.do(launch) == "Continuous batching against static batching"
+    campaign = Campaign.objects.get()
+    first = campaign.runs.order_by("number").first()
+    Run.objects.filter(pk=first.pk).update(state="completed", valid=True)
+    person.do(lambda page: page.wait_for_selector("text=1 of 10 measured, 9 queued"))
+    person.do(lambda page: page.get_by_role("button", name="Stop 9 runs").click())
+    person.do(lambda page: page.wait_for_selector("text=This comparison cannot be computed."))
+    assert campaign.runs.filter(state="stopped").count() == 9
+    assert person.complaints == []
+
+
+def test_the_search_key_reaches_the_search_and_names_the_first_match(reader, run, alice):
+    person = reader()
+    person.sign_in(alice)
+
+    def search(page):
+        page.keyboard.press("/")
+        page.keyboard.type(str(run))
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/runs/?q=*")
+        return page.get_by_role("rowheader").all_inner_texts()
+
+    assert person.do(search) == [str(run)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -158,14 +159,24 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
-        return value[:8] if len(value) == 64 else value
+        return value[:8] if len(value) == 64 else _words(value)
     if isinstance(value, Mapping):
         if set(value) == {"start_s", "end_s"}:
             return f"{value['start_s']:g} to {value['end_s']:g}{fmt.NBSP}s"
-        return ", ".join(f"{k} {_shown(v) if v is not None else 'none'}" for k, v in value.items())
+        return ", ".join(
+            f"{_words(k)} {_shown(v) if v is not None else 'none'}" for k, v in value.items()
+        )
     if isinstance(value, Sequence):
         return ", ".join(_shown(v) for v in value)
     return fmt.number(value) if isinstance(value, int) else f"{value:g}"
+
+
+def _words(key: str) -> str:
+    """open_loop as "open loop", timeout_s as "timeout, s,"; other text as it is."""
+    if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", key):
+        return key
+    words = key.split("_")
+    return " ".join(words[:-1]) + ", s," if words[-1] == "s" else " ".join(words)
 
 
 def _sure(document: Document) -> list[tuple[str, Shown | str]]:

@@ -38,7 +38,8 @@ class GateRow:
 
 def gates(document: Mapping[str, Any]) -> list[tuple[str, list[GateRow]]]:
     """(result, rows) for each result that occurs, bad news first."""
-    rows = [_row(g) for g in document["gates"]]
+    found = document.get("differences") or []
+    rows = [_row(g, found) for g in document["gates"]]
     grouped = [(name, [r for r in rows if r.result == name]) for name in _ORDER]
     return [(name, found) for name, found in grouped if found]
 
@@ -53,7 +54,7 @@ def counted(grouped: Sequence[tuple[str, list[GateRow]]]) -> str:
     return ", ".join(f"{len(rows)} {words[name][len(rows) > 1]}" for name, rows in grouped)
 
 
-def _row(gate: Mapping[str, Any]) -> GateRow:
+def _row(gate: Mapping[str, Any], differences: Sequence[Mapping[str, Any]]) -> GateRow:
     tone, icon, word = _LOOKS[gate["result"]]
     unit = fmt.POINTS if gate.get("difference_unit") == "fraction" else fmt.PERCENT
     shown = mark = None
@@ -66,7 +67,7 @@ def _row(gate: Mapping[str, Any]) -> GateRow:
             gate.get("difference"), gate.get("low"), gate.get("high"),
             limit=gate.get("limit"), zero=0.0, tone=tone,
         )  # fmt: skip
-    baseline, candidate = _sides(gate)
+    baseline, candidate = _sides(gate, differences)
     return GateRow(
         gate["result"], tone, icon, word, gate["title"],
         fmt.real_minus(gate.get("reason") or ""), fmt.real_minus(gate["threshold"]),
@@ -74,7 +75,7 @@ def _row(gate: Mapping[str, Any]) -> GateRow:
     )  # fmt: skip
 
 
-def _sides(gate: Mapping[str, Any]) -> tuple[str, str]:
+def _sides(gate: Mapping[str, Any], differences: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     """Both sides, with as many decimals as their interval allows."""
     old, new = gate.get("baseline"), gate.get("candidate")
     if not isinstance(old, int | float) or not isinstance(new, int | float):
@@ -84,12 +85,18 @@ def _sides(gate: Mapping[str, Any]) -> tuple[str, str]:
         tail = f"{fmt.NBSP}{name}" if name else ""
         return fmt.number(old) + tail, fmt.number(new) + tail
     unit = fmt.time_unit([old, new]) if name == "s" else _UNITS[name]
-    first, second = fmt.pair(old, new, _absolute(gate, old), unit)
+    first, second = fmt.pair(old, new, _absolute(gate, old, differences), unit)
     return f"{first}{fmt.NBSP}{unit.name}", f"{second}{fmt.NBSP}{unit.name}"
 
 
-def _absolute(gate: Mapping[str, Any], baseline: float) -> dict[str, Any]:
-    """The limits of the difference in the sides' own unit."""
+def _absolute(
+    gate: Mapping[str, Any], baseline: float, differences: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """The limits of the difference in the sides' own unit: those that other sections show."""
+    sides = (gate["baseline"], gate["candidate"])
+    for row in differences:
+        if sides == tuple((row.get(s) or {}).get("value") for s in ("baseline", "candidate")):
+            return row
     low, high = gate.get("low"), gate.get("high")
     if low is None or high is None:
         return {}

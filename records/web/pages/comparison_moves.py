@@ -86,12 +86,13 @@ def _move(row: Mapping[str, Any]) -> Move:
 def _change(row: Mapping[str, Any], unit: fmt.Unit) -> Shown:
     """Relative to the baseline; fractions in points.
 
-    Where the absolute difference cannot be told from 0 it is the one shown, so
-    that no row stands under "no clear difference" with an interval that clears 0.
+    Rows are sorted by the absolute difference. Where the relative one says otherwise
+    about 0, the absolute one is shown: no row stands under "no clear difference" with
+    an interval that clears 0, nor under better or worse with one that does not.
     """
     relative = row["relative_low"], row["relative_high"]
     clear = None not in relative and not relative[0] <= 0 <= relative[1]
-    if row["unit"] != "fraction" and not (clear and _direction(row) == "same"):
+    if row["unit"] != "fraction" and clear == (_direction(row) != "same"):
         figure = {"value": row["relative"], "low": relative[0], "high": relative[1]}
         return fmt.figure(figure, fmt.PERCENT, signed=True, reason=row.get("reason"))
     unit = fmt.POINTS if row["unit"] == "fraction" else unit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ from records.models import Run
 from records.models.choices import RunState
 from records.web import format as fmt
 from records.web.pages.progress import progress_of
+
+_MINUTES_FROM = 90
 
 
 def waiting(sides: Sequence[tuple[str, Sequence[Run]]]) -> dict[str, Any]:
@@ -63,4 +66,8 @@ def _left(open_runs: Sequence[Run]) -> str:
             return ""
         span = window + (run.policies.get("warmup_s") or 0.0)
         total += max(0.0, span - ((run.progress or {}).get("elapsed_s") or 0.0))
-    return f"about {fmt.duration(total)} of load left" if total > 0 else ""
+    if total <= 0:
+        return ""
+    # By the minute: runs also start, drain and are analysed.
+    rounded = total if total < _MINUTES_FROM else 60 * math.ceil(total / 60)
+    return f"about {fmt.duration(rounded)} of load left"

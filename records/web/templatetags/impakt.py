@@ -116,8 +116,10 @@ def goodput_change(comparison: Comparison) -> dict[str, Any]:
     ends = row.get("relative_low"), row.get("relative_high")
     figure = fmt.plain(
         row.get("relative"), fmt.PERCENT, low=ends[0], high=ends[1], signed=True,
-        reason=row.get("reason") or "the comparison has not been computed",
+        reason=row.get("reason"),
     )  # fmt: skip
+    if comparison.document is None:
+        figure = fmt.unknown("the comparison has not been computed", word="not yet")
     return {"shown": figure, "mark": drawn(row.get("relative"), *ends, zero=0.0)}
 
 

@@ -87,5 +87,5 @@ def test_while_a_record_is_missing_nothing_is_shown(as_alice, address, run, proj
         endpoint=factories.make_endpoint(project, configuration=static),
     )  # fmt: skip
     page = as_alice.post(address, {"run": [run.number, waiting.number]}, follow=True)
-    assert b"Waiting for 1 run" in page.content
+    assert b"1 of 2 measured, 1 queued" in page.content
     assert "gates" not in page.context

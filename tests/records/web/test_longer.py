@@ -36,7 +36,7 @@ def test_the_workload_page_has_the_button_and_says_what_it_costs(as_alice, examp
     page = as_alice.get(reverse("workload", args=[example.project.slug, example.pk]))
     text = page.content.decode().replace("\u00a0", " ")
     assert f'action="{button}"' in text
-    assert "5 replicates per side, 1 min windows, about 11 minutes" in text
+    assert "5 replicates per side, 60 s windows, about 11 minutes" in text
 
 
 def test_one_click_queues_ten_runs_and_leads_to_their_comparison(as_alice, button):
@@ -97,8 +97,8 @@ def test_the_page_counts_what_is_done_running_and_queued(as_alice, button):
     page = as_alice.get(address)
     assert "1 of 10 measured, 1 running, 8 queued" in page.content.decode()
     assert page.context["percent"] == 15.0
-    # 8 x 65 s and 35 s of the one that runs: 555 s.
-    assert page.context["left"] == "about 9\u00a0min 15\u00a0s of load left"
+    # 8 x 65 s and 35 s of the one that runs: 555 s, less than 10 minutes.
+    assert page.context["left"] == "about 10\u00a0min of load left"
 
 
 def test_runs_without_a_record_are_named_as_what_prevents_the_verdict(as_alice, button):

@@ -15,8 +15,10 @@ from tests import factories
 
 OPEN = {"sign_in", "sign_in_link", "sign_out"}
 WITHOUT_PROJECT = OPEN | {"home"}
+# Pages that show a list and take a form for a new one.
+BOTH = {"comparisons", "endpoints"}
 POSTS = {
-    "alert_resolve", "run_stop", "run_verify", "campaign_launch", "token_revoke", "comparisons",
+    "alert_resolve", "run_stop", "run_verify", "campaign_launch", "token_revoke", "comparisons", "endpoints", "campaign_longer", "comparison_stop",
 }  # fmt: skip
 # What a viewer may do: look, check evidence, and take back a token of their own.
 VIEWER_MAY = {"run_verify"}
@@ -52,6 +54,8 @@ def addresses(project, run, tmp_path, alice):
         "workload": {"pk": run.workload_id},
         "campaign_launch": {"pk": run.workload_id},
         "comparison": {"number": compared.number},
+        "comparison_stop": {"number": compared.number},
+        "campaign_longer": {"pk": run.workload_id},
         "comparison_json": {"number": compared.number},
         "token_revoke": {"pk": token.pk},
         "evidence": {"number": run.number, "pk": run.evidence.first().pk},
@@ -79,7 +83,7 @@ def test_every_route_has_a_name_of_its_own():
 def test_anonymous_readers_are_sent_to_sign_in(addresses):
     client = Client()
     for name in sorted(set(NAMES) - OPEN):
-        ask = client.post if name in POSTS - {"comparisons"} else client.get
+        ask = client.post if name in POSTS - BOTH else client.get
         response = ask(addresses[name])
         assert response.status_code == 302, name
         assert response["Location"].startswith(reverse("sign_in")), name
@@ -88,7 +92,7 @@ def test_anonymous_readers_are_sent_to_sign_in(addresses):
 def test_outsiders_find_nothing_in_a_project(addresses, as_mallory):
     for name in sorted(set(NAMES) - WITHOUT_PROJECT):
         for ask in (as_mallory.get, as_mallory.post) if name in POSTS else (as_mallory.get,):
-            if ask == as_mallory.get and name in POSTS - {"comparisons"}:
+            if ask == as_mallory.get and name in POSTS - BOTH:
                 continue
             assert ask(addresses[name]).status_code == 404, name
 
@@ -97,7 +101,7 @@ def test_members_reach_every_page(addresses, as_alice, as_bob):
     for name in sorted(set(NAMES) - OPEN):
         for client in (as_alice, as_bob):
             response = client.get(addresses[name])
-            wanted = 405 if name in POSTS - {"comparisons"} else 302 if name == "home" else 200
+            wanted = 405 if name in POSTS - BOTH else 302 if name == "home" else 200
             assert response.status_code == wanted, name
             if response.streaming and name != "run_events":
                 b"".join(response.streaming_content)
@@ -116,7 +120,7 @@ def test_pages_hold_no_inline_script_style_or_handler(addresses, as_alice):
     """The content security policy would refuse them; each page also carries that policy."""
     client, seen = Client(), 0
     pages = [(client, "sign_in"), (client, "sign_in_link")]
-    shown = set(NAMES) - WITHOUT_PROJECT - POSTS - {"evidence", "run_events"} | {"comparisons"}
+    shown = set(NAMES) - WITHOUT_PROJECT - POSTS - {"evidence", "run_events"} | BOTH
     pages += [(as_alice, n) for n in sorted(shown)]
     for reader, name in pages:
         response = reader.get(addresses[name])
