@@ -18,7 +18,8 @@ WITHOUT_PROJECT = OPEN | {"home"}
 # Pages that show a list and take a form for a new one.
 BOTH = {"comparisons", "endpoints"}
 POSTS = {
-    "alert_resolve", "run_stop", "run_verify", "campaign_launch", "token_revoke", "comparisons", "endpoints", "campaign_longer", "comparison_stop",
+    "alert_resolve", "run_stop", "run_verify", "campaign_launch", "token_revoke", "comparisons",
+    "endpoints", "campaign_longer", "comparison_stop",
 }  # fmt: skip
 # What a viewer may do: look, check evidence, and take back a token of their own.
 VIEWER_MAY = {"run_verify"}
