@@ -13,7 +13,7 @@ from records.selectors import registry
 from records.services.configuration import configuration_create
 from records.services.endpoint import endpoint_register
 from records.web.access import in_project, may, require
-from records.web.endpoint_form import EndpointForm
+from records.web.endpoint_form import EndpointForm, said
 from records.web.run_rows import run_rows
 
 _PLAIN = ("name", "url", "api", "model", "api_key_env", "metrics_url")
@@ -59,20 +59,15 @@ def _register(request: HttpRequest, project: Project, form: EndpointForm) -> End
                 **{key: data[key] for key in (*_PLAIN, *_LIMITS)},
             )  # fmt: skip
     except BadConfiguration as error:
-        form.add_error("configuration_tuple", _said(error))
+        inside = f"{error.field}: " if error.field else ""
+        form.add_error("configuration_tuple", inside + said(error))
     except FieldError as error:
-        form.add_error(error.field if error.field in form.fields else None, _said(error))
+        form.add_error(error.field if error.field in form.fields else None, said(error))
     except Conflict:
         form.add_error("name", "Another endpoint of this project has this name")
     except BadInput as error:
         form.add_error(None, str(error))
     return None
-
-
-def _said(error: FieldError) -> str:
-    """What would have been right, beside its field: "Needs a name of 1 to 120 …"."""
-    inside = f"{error.field}: " if isinstance(error, BadConfiguration) and error.field else ""
-    return f"{inside}needed is {error.expected}"
 
 
 @in_project

@@ -8,9 +8,11 @@ from typing import Any
 
 from django import forms
 
+from records.errors import FieldError
 from records.models import Configuration, Project
 from records.models.choices import Api
 from records.selectors import registry
+from records.services.endpoint import check_url
 
 LONGEST_TUPLE = 100_000
 
@@ -41,6 +43,15 @@ class EndpointForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["configuration"].queryset = registry.configuration_list(project)
 
+    def clean_url(self) -> str:
+        """An address that load may be sent to."""
+        return _address(self.cleaned_data["url"], "url")
+
+    def clean_metrics_url(self) -> str:
+        """An address, or "" for none."""
+        given = self.cleaned_data["metrics_url"]
+        return _address(given, "metrics_url") if given else ""
+
     def clean_configuration_tuple(self) -> dict[str, Any] | None:
         """The pasted tuple as a document; None for an empty field."""
         text = self.cleaned_data["configuration_tuple"].strip()
@@ -57,6 +68,19 @@ class EndpointForm(forms.Form):
         if name and given is None and "configuration_tuple" not in self.errors:
             self.add_error("configuration_tuple", "A new configuration needs its fields")
         return data
+
+
+def _address(url: str, field: str) -> str:
+    """As the service checks it; here too, so that all that is wrong is said at once."""
+    try:
+        return check_url(url, field)
+    except FieldError as error:
+        raise forms.ValidationError(said(error)) from error
+
+
+def said(error: FieldError) -> str:
+    """What would have been right, for the place beside the field."""
+    return f"Needed is {error.expected}"
 
 
 def read_tuple(text: str) -> dict[str, Any]:

@@ -163,20 +163,22 @@ def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
         if set(value) == {"start_s", "end_s"}:
             return f"{value['start_s']:g} to {value['end_s']:g}{fmt.NBSP}s"
-        return ", ".join(
-            f"{_words(k)} {_shown(v) if v is not None else 'none'}" for k, v in value.items()
-        )
+        return ", ".join(_pair(k, v) for k, v in value.items())
     if isinstance(value, Sequence):
         return ", ".join(_shown(v) for v in value)
     return fmt.number(value) if isinstance(value, int) else f"{value:g}"
 
 
+def _pair(key: str, value: Any) -> str:
+    """A field with its value: "timeout 60 s", "max concurrency none"."""
+    name, unit = (key[:-2], f"{fmt.NBSP}s") if key.endswith("_s") else (key, "")
+    shown = "none" if value is None else _shown(value) + unit
+    return f"{_words(name)} {shown}"
+
+
 def _words(key: str) -> str:
-    """open_loop as "open loop", timeout_s as "timeout, s,"; other text as it is."""
-    if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", key):
-        return key
-    words = key.split("_")
-    return " ".join(words[:-1]) + ", s," if words[-1] == "s" else " ".join(words)
+    """open_loop as "open loop"; other text as it is."""
+    return key.replace("_", " ") if re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", key) else key
 
 
 def _sure(document: Document) -> list[tuple[str, Shown | str]]:

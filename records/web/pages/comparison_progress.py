@@ -32,6 +32,7 @@ def waiting(sides: Sequence[tuple[str, Sequence[Run]]]) -> dict[str, Any]:
         "going_on": bool(open_runs) or not lost,
         "open_runs": open_runs,
         "lost": lost,
+        "invalid": [r for r in done if r.valid is False],
         "done": len(done),
         "total": len(runs),
         "percent": round(100 * sum(map(_part, runs)) / len(runs), 1) if runs else 0.0,

@@ -242,6 +242,14 @@ def lasting(seconds: float | None) -> str:
 
 
 @register.filter
+def sentence(text: str) -> str:
+    """The text as a sentence: a capital first, a full stop last."""
+    text = text.strip()
+    end = "" if text.endswith((".", "!", "?")) else "."
+    return f"{text[:1].upper()}{text[1:]}{end}" if text else ""
+
+
+@register.filter
 def short(digest: str | None) -> str:
     """The beginning of a hash."""
     return (digest or "")[:8]

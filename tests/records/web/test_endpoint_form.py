@@ -82,7 +82,7 @@ def test_a_configuration_that_is_there_is_chosen_and_campaigns_can_use_it(
         ({"configuration_name": "new"}, "configuration_tuple", "needs its fields"),
         (
             {"configuration_name": "new", "configuration_tuple": '{"runtime": "vllm"}'},
-            "configuration_tuple", "runtime: needed is an object",
+            "configuration_tuple", "runtime: Needed is an object",
         ),
         ({"configuration_name": "new", "configuration_tuple": "{}"}, "configuration_tuple", "one"),
     ],
@@ -123,3 +123,10 @@ def test_a_viewer_sees_the_list_and_no_form(as_bob, address, filled):
     assert b'id="new"' not in page.content
     assert as_bob.post(address, filled).status_code == 403
     assert not Endpoint.objects.exists()
+
+
+def test_all_that_is_wrong_is_said_at_once(as_alice, address, filled):
+    form = filled | {"url": "ftp://x/v1", "metrics_url": "x", "configuration_tuple": "a ="}
+    page = as_alice.post(address, form)
+    assert set(errors(page)) == {"url", "metrics_url", "configuration_tuple"}
+    assert b"3 fields below need a change" in page.content
