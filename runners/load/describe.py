@@ -40,12 +40,23 @@ def public_url(url: str) -> str:
         raise BadInput(f"url: an http or https URL is needed ({error})") from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise BadInput(f"url: an http or https URL with a host is needed, not {_shown(url)!r}")
+    if not _names_a_place(parsed):
+        wanted = "a URL whose host is a name or address and whose port is 1 to 65535 is needed"
+        raise BadInput(f"url: {wanted}, not {_shown(url)!r}")
     # The dialect's paths come after it, so a fragment can mean nothing.
     parsed = parsed.copy_with(username=None, password=None, fragment=None)
     for name in parsed.params:
         if _SECRET_NAME.search(name):
             parsed = parsed.copy_set_param(name, "***")
     return str(parsed)
+
+
+def _names_a_place(url: httpx.URL) -> bool:
+    """Whether host and port can be one: the resolver would take port 99999 for 34463."""
+    host = url.raw_host.decode()
+    # httpx keeps what no name may hold as % escapes; in an address % names the zone.
+    escaped = "%" in host and ":" not in host
+    return not escaped and (url.port is None or 0 < url.port <= 65535)
 
 
 def _shown(url: str) -> str:

@@ -102,6 +102,19 @@ def test_a_bad_option_is_one_line_and_exit_two(arguments, server, tmp_path, caps
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:99999/v1", "http://127.0.0.1:0/v1", "http://a b/v1", "http:///v1"]
+)
+def test_a_url_that_names_no_place_is_bad_input(arguments, tmp_path, capsys, url):
+    """A port above 65535 would be taken modulo 65536: load on a port nobody named."""
+    arguments[arguments.index("--url") + 1] = url
+    assert run(arguments) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("impakt: url: ")
+    assert said.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_wrong_key_exits_four_with_the_record_and_without_the_key(
     arguments, server, monkeypatch, capsys
 ):
