@@ -209,7 +209,7 @@ def _fits(
     """Whether the name ends inside the plot, even of a phone."""
     x, side = _place(name, others, y, curves)
     free = ends[1] - x if side == "left" else x - ends[0]
-    return free / (ends[1] - ends[0]) > _LETTER * (len(name) + 1)
+    return free / (ends[1] - ends[0]) > _LETTER * len(name)
 
 
 def _room(name: str, others: Sequence[str], y: float, curves: Mapping[str, Any]) -> float:

@@ -49,7 +49,7 @@ def endpoint_register(
         "metrics_url": check_url(metrics_url, "metrics_url") if metrics_url else "",
         "api": _one_of(api, Api.values, "api"),
         "model": named(model, "model", "endpoint", FieldError, longest=200),
-        "api_key_env": _variable(api_key_env),
+        "api_key_env": check_variable(api_key_env),
         "max_rate_per_s": _limit(max_rate_per_s, "max_rate_per_s"),
         "max_concurrency": _limit(max_concurrency, "max_concurrency"),
         "configuration": _own(configuration, project),
@@ -108,7 +108,8 @@ def check_url(url: Any, field: str) -> str:
     return text.rstrip("/")
 
 
-def _variable(name: str) -> str:
+def check_variable(name: str) -> str:
+    """The name of a variable made for keys, or "" for none."""
     if name and not _VARIABLE.fullmatch(name):
         # Not quoted: someone may have pasted the key itself.
         raise FieldError(

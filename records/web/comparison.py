@@ -39,12 +39,13 @@ def comparison(request: HttpRequest, project: Project, number: int) -> HttpRespo
         "baselines": sides[0],
         "candidates": sides[1],
         "can_launch": may(request, "launch"),
+        "longer": offer(request, project, found.workload),
         "simulated": any(r.simulated for r in (*sides[0], *sides[1])),
     }
     if found.document is None:
         context |= waiting([("baseline", sides[0]), ("candidate", sides[1])])
     else:
-        context |= comparison_page(found) | {"longer": offer(request, project, found.workload)}
+        context |= comparison_page(found)
     return render(request, "comparison.html", context)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -12,7 +13,7 @@ from records.errors import FieldError
 from records.models import Configuration, Project
 from records.models.choices import Api
 from records.selectors import registry
-from records.services.endpoint import check_url
+from records.services.endpoint import check_url, check_variable
 
 LONGEST_TUPLE = 100_000
 
@@ -45,12 +46,29 @@ class EndpointForm(forms.Form):
 
     def clean_url(self) -> str:
         """An address that load may be sent to."""
-        return _address(self.cleaned_data["url"], "url")
+        return self._checked("url", lambda given: check_url(given, "url"))
 
     def clean_metrics_url(self) -> str:
         """An address, or "" for none."""
-        given = self.cleaned_data["metrics_url"]
-        return _address(given, "metrics_url") if given else ""
+        return self._checked("metrics_url", lambda url: url and check_url(url, "metrics_url"))
+
+    def clean_api_key_env(self) -> str:
+        """The name of a variable, or "" for none."""
+        return self._checked("api_key_env", check_variable)
+
+    def _checked(self, field: str, check: Callable[[str], str]) -> str:
+        """As the service checks it; here too, so that all that is wrong is said at once.
+
+        A refused value is not sent back where it may hold a pasted key or a password.
+        """
+        given = self.cleaned_data[field]
+        try:
+            return check(given)
+        except FieldError as error:
+            if field == "api_key_env" or "@" in given:
+                self.data = self.data.copy()
+                self.data[field] = ""
+            raise forms.ValidationError(said(error)) from error
 
     def clean_configuration_tuple(self) -> dict[str, Any] | None:
         """The pasted tuple as a document; None for an empty field."""
@@ -68,14 +86,6 @@ class EndpointForm(forms.Form):
         if name and given is None and "configuration_tuple" not in self.errors:
             self.add_error("configuration_tuple", "A new configuration needs its fields")
         return data
-
-
-def _address(url: str, field: str) -> str:
-    """As the service checks it; here too, so that all that is wrong is said at once."""
-    try:
-        return check_url(url, field)
-    except FieldError as error:
-        raise forms.ValidationError(said(error)) from error
 
 
 def said(error: FieldError) -> str:

@@ -108,6 +108,8 @@ def test_runs_without_a_record_are_named_as_what_prevents_the_verdict(as_alice, 
     assert "10 runs are asked to stop" in text
     assert "This comparison cannot be computed." in text
     assert "data-refresh" not in text
+    # The way on stands on the same page.
+    assert f'action="{button}"' in text
     assert not Run.objects.filter(state="queued").exists()
     assert as_alice.post(button)["Location"] != address
 
