@@ -41,15 +41,14 @@ def verify_report(folder: Path) -> dict[str, Any]:
     """
     from records.errors import BadEvidence
     from records.evidence import spool
-    from records.evidence.manifest import read_manifest, verify_folder
 
     if not folder.is_dir():
         raise BadEvidence(str(folder), None, "an evidence folder")
     spool.seal(folder)
-    found = [{"name": d.name, "kind": d.kind, "detail": d.detail} for d in verify_folder(folder)]
+    files, found = _with_files(folder)
     report: dict[str, Any] = {
         "folder": str(folder),
-        "files": len(read_manifest(folder)),
+        "files": files,
         "differences": found,
         "not_recomputable": [],
         "recomputed": 0,
@@ -57,6 +56,25 @@ def verify_report(folder: Path) -> dict[str, Any]:
     }
     # Figures of evidence that changed would only repeat that it changed.
     return report if found else _with_records(report, folder)
+
+
+def _with_files(folder: Path) -> tuple[int, list[dict[str, str]]]:
+    """How many files the manifest names, and what differs from it.
+
+    Where a run lies without a manifest that can be read, that is the difference.
+    """
+    from records.errors import BadEvidence
+    from records.evidence.manifest import NAME, read_manifest, verify_folder
+
+    try:
+        files = len(read_manifest(folder))
+    except BadEvidence as error:
+        if not (folder / "run.json").exists():
+            raise
+        kind = "unreadable" if (folder / NAME).exists() else "missing"
+        return 0, [{"name": NAME, "kind": kind, "detail": error.expected}]
+    found = verify_folder(folder)
+    return files, [{"name": d.name, "kind": d.kind, "detail": d.detail} for d in found]
 
 
 def _with_records(report: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from records.errors import BadEvidence
+from records.evidence.columns import TABLES
 from records.evidence.files import TEMPORARY, sha256_file, write_atomic
 
 SCHEMA = "impakt.manifest/1"
@@ -99,6 +100,15 @@ def read_manifest(folder: Path) -> list[FileEntry]:
     return [_entry(item, f"files[{i}]", where) for i, item in enumerate(body["files"])]
 
 
+def is_whole(folder: Path) -> bool:
+    """Whether the manifest is a sealed folder's: a run's first one names no table yet."""
+    try:
+        names = {entry.name for entry in read_manifest(folder)}
+    except BadEvidence:
+        return False
+    return all(f"{name}.parquet" in names for name in TABLES)
+
+
 def _entry(item: Any, field: str, where: Path) -> FileEntry:
     if not isinstance(item, dict):
         raise BadEvidence(str(where), field, "an object")
@@ -120,7 +130,8 @@ def verify_folder(path: Path) -> list[Difference]:
     """
     entries = {e.name: e for e in read_manifest(path)}
     present = list(_names(path))
-    found = [d for e in entries.values() if (d := _check_entry(path, e)) is not None]
+    found = _not_ours(path)
+    found += [d for e in entries.values() if (d := _check_entry(path, e)) is not None]
     for name in present:
         if name in entries or name == NAME:
             continue
@@ -128,6 +139,15 @@ def verify_folder(path: Path) -> list[Difference]:
         if difference is not None:
             found.append(difference)
     return sorted(found, key=lambda d: d.name)
+
+
+def _not_ours(folder: Path) -> list[Difference]:
+    found = []
+    if (folder / NAME).is_symlink():
+        found.append(Difference(NAME, "unreadable", "is a link, not a file"))
+    if (folder / SPOOL).exists() or (folder / SPOOL).is_symlink():
+        found.append(Difference(SPOOL, "extra", "no run is being written here"))
+    return found
 
 
 def _check_entry(folder: Path, entry: FileEntry) -> Difference | None:

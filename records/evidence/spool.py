@@ -25,7 +25,7 @@ import orjson
 from records.errors import BadEvidence, NotDecided
 from records.evidence.columns import TABLES
 from records.evidence.files import remove_temporaries, storage, sync_directory
-from records.evidence.manifest import SPENT_SPOOL, SPOOL, write_manifest
+from records.evidence.manifest import SPENT_SPOOL, SPOOL, is_whole, write_manifest
 from records.evidence.parts import OUTPUTS_FILE, RUN_FILE, read_json, write_json, write_lines
 from records.evidence.tables import table_of, write_table
 
@@ -52,8 +52,18 @@ class Spooled:
 
 
 def is_sealed(folder: Path) -> bool:
-    """Whether no spool is left, so that the raw files are final."""
-    return not (folder / SPOOL).is_dir()
+    """Whether no spool is left, so that the raw files are final.
+
+    What merely is called spool is none: sealing it would replace evidence by nothing.
+    """
+    spool = folder / SPOOL
+    if spool.is_symlink() or not spool.is_dir():
+        return True
+    return not (spool / PLAN).exists() and _has_tables(folder)
+
+
+def _has_tables(folder: Path) -> bool:
+    return any((folder / f"{name}.parquet").exists() for name in TABLES)
 
 
 def seal(folder: Path, state: str | None = None, text: str | None = None) -> bool:
@@ -68,7 +78,10 @@ def seal(folder: Path, state: str | None = None, text: str | None = None) -> boo
     if is_sealed(folder):
         return False
     with locked(folder) as still_there:
-        if still_there:
+        if still_there and is_whole(folder):
+            # Killed between the manifest and the end of the spool: only that end is left to do.
+            _retire_spool(folder)
+        elif still_there:
             seal_locked(folder, state, text)
     return still_there
 
@@ -116,8 +129,13 @@ def seal_locked(folder: Path, state: str | None = None, text: str | None = None)
     remove_temporaries(folder)
     with storage(folder):
         write_manifest(folder)
+    _retire_spool(folder)
+
+
+def _retire_spool(folder: Path) -> None:
+    with storage(folder):
         # Renamed first: a half-removed spool must never be taken for the whole of one.
-        spool.rename(folder / SPENT_SPOOL)
+        (folder / SPOOL).rename(folder / SPENT_SPOOL)
         sync_directory(folder)
     shutil.rmtree(folder / SPENT_SPOOL, ignore_errors=True)
 

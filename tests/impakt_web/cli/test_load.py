@@ -182,3 +182,57 @@ def test_a_folder_that_is_none_is_bad_input(tmp_path, capsys):
     assert run(["verify", str(tmp_path)]) == 2
     assert run(["verify", str(tmp_path / "nothing")]) == 2
     assert capsys.readouterr().err.count("\n") == 2
+
+
+def _bytes(folder):
+    return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link", "other"])
+def test_what_is_merely_called_spool_does_not_replace_evidence(measured, tmp_path, capsys, kind):
+    """A sealed folder is sealed once: nothing is rewritten, and verify names the intruder."""
+    before, spool = _bytes(measured), measured / "spool"
+    if kind == "file":
+        spool.write_text("x")
+    elif kind == "link":
+        (tmp_path / "elsewhere").mkdir()
+        spool.symlink_to(tmp_path / "elsewhere")
+    else:
+        spool.mkdir()
+        if kind == "other":
+            (spool / "events-00000.jsonl").write_text('{"e": "end"}\n')
+    capsys.readouterr()
+    assert run(["verify", str(measured)]) == 1
+    assert "spool: extra" in capsys.readouterr().out
+    assert run(["analyze", str(measured)]) == 0
+    left = _bytes(measured)
+    left.pop("spool", None)
+    assert left == before
+
+
+def test_a_spool_whose_folder_was_sealed_already_only_goes_away(measured):
+    """Killed between manifest and end of the spool: the sealed tables stay as they are."""
+    before = _bytes(measured)
+    (measured / "spool").mkdir()
+    (measured / "spool" / "plan.jsonl").write_bytes(b"")
+    assert run(["verify", str(measured)]) == 0
+    assert not (measured / "spool").exists()
+    assert _bytes(measured) == before
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "delete", "link"])
+def test_a_damaged_manifest_is_a_difference_that_names_it(measured, tmp_path, capsys, damage):
+    """Exit 1, as for any other file: the run beside it shows that there was one."""
+    manifest = measured / "manifest.json"
+    data = manifest.read_bytes()
+    if damage == "flip":
+        manifest.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+    elif damage == "cut":
+        manifest.write_bytes(data[: len(data) // 2])
+    else:
+        manifest.rename(tmp_path / "manifest.json")
+        if damage == "link":
+            manifest.symlink_to(tmp_path / "manifest.json")
+    capsys.readouterr()
+    assert run(["verify", str(measured)]) == 1
+    assert capsys.readouterr().out.startswith("manifest.json: ")
