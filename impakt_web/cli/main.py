@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import click
 
-from records.errors import ImpaktError
+from records.errors import ImpaktError, StorageFailed
 
 # name -> module; a new command is one file and one line here.
 COMMANDS: dict[str, str] = {
@@ -70,3 +70,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of our stdout went away (a closed pager); nothing to tell it.
         return 0
+    except OSError as error:
+        # What no command expected of a file, stdout on a full disk included.
+        where = f"{error.filename}: " if error.filename else ""
+        click.echo(f"impakt: {where}{error.strerror or error}", err=True)
+        return StorageFailed.exit_code

@@ -1,0 +1,26 @@
+"""The command line ends in one line and an exit code, also where its own output is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full, a device that is always full")
+def test_a_full_disk_under_stdout_is_one_line_and_exit_three(tmp_path):
+    """`impakt … --json > report.json` on a full disk says so, without a traceback."""
+    trace = tmp_path / "t.jsonl"
+    trace.write_text('{"at_s": 0, "prompt": "a"}\n')
+    command = "from impakt_web.cli.main import main; main()"
+    with FULL.open("wb") as out:
+        ended = subprocess.run(
+            [sys.executable, "-c", command, "trace", "describe", str(trace), "--json"],
+            stdout=out, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert ended.returncode == 3
+    assert ended.stderr == "impakt: No space left on device\n"
