@@ -9,6 +9,7 @@ from typing import Any
 from records.acceptance.checks.base import BadParams, CheckResult, Context, only, whole_number
 
 _NAMES = ("max_words", "min_words", "max_words_from_prompt")
+_MOST_DIGITS = 9
 
 
 def check(output: str, context: Context, params: Mapping[str, Any]) -> CheckResult:
@@ -24,9 +25,11 @@ def check(output: str, context: Context, params: Mapping[str, Any]) -> CheckResu
     pattern = params.get("max_words_from_prompt")
     if pattern is not None:
         found = re.search(pattern, context.prompt or "")
-        if found is None or not (found.group(1) or "").isdigit():
+        limit = "" if found is None else found.group(1) or ""
+        # isdecimal, unlike isdigit, holds only what int() reads; nobody means more digits.
+        if not limit.isdecimal() or len(limit) > _MOST_DIGITS:
             return CheckResult(False, "the prompt names no word limit")
-        most = int(found.group(1))
+        most = int(limit)
     if most is not None and words > most:
         return CheckResult(False, f"{words} words, at most {most}")
     if words < least:

@@ -38,6 +38,14 @@ def test_length_counts_words_against_its_limits(output, params, passed, reason):
     assert (result.passed, result.reason) == (passed, reason)
 
 
+@pytest.mark.parametrize("limit", ["\u00b2", "9" * 5000, "many", ""])
+def test_a_limit_that_is_no_number_of_words_fails_the_answer(limit):
+    """A superscript two is a digit to Python but no number; 5,000 digits are none either."""
+    prompt = Context(f"at most {limit} words")
+    result = run("length", "a", prompt, max_words_from_prompt=r"at most (\S*) words")
+    assert (result.passed, result.reason) == (False, "the prompt names no word limit")
+
+
 def test_length_fails_when_the_prompt_is_not_known():
     result = run("length", "a", Context(None), max_words_from_prompt=r"(\d+)")
     assert not result.passed
