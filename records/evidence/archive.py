@@ -1,12 +1,13 @@
 """An evidence folder as one file, and back, whoever made the file.
 
 Packing is deterministic: the same folder gives the same bytes. Unpacking trusts
-nothing: no links, no names outside, no more bytes or files than allowed, and the
-result must be what its own manifest says.
+nothing: no links, no names outside, no more bytes or files than allowed, headers
+and folders included, and the result must be what its own manifest says.
 """
 
 from __future__ import annotations
 
+import gzip
 import io
 import shutil
 import tarfile
@@ -26,6 +27,10 @@ from records.evidence.manifest import NAME, checked_name, safe_name, verify_fold
 from records.evidence.parts import claim_empty
 
 _BLOCK = 1 << 20
+# Between two files a tar holds their headers and a zip lists them all at its end; tarfile
+# and zipfile read those into memory whole, whatever size they claim to have.
+_HEADER_BYTES, _LIST_BYTES = 1 << 20, 8 << 20
+_ZIP_END = 22
 _MAGIC = {b"\x28\xb5\x2f\xfd": "zst", b"\x1f\x8b": "gz", b"PK": "zip"}
 _TORN = (
     tarfile.TarError, zipfile.BadZipFile, zstandard.ZstdError, zlib.error, EOFError,
@@ -133,22 +138,29 @@ def _members(stream: BinaryIO, limits: _Limits) -> Iterator[tuple[str, IO[bytes]
         stream.seek(0)
         yield from _zip_members(stream, limits)
         return
-    with _tar(rest, kind, limits) as tar:
-        yield from _tar_members(tar, limits)
+    with _tar(rest, kind, limits) as (tar, bounded):
+        yield from _tar_members(tar, bounded, limits)
 
 
 @contextmanager
-def _tar(rest: IO[bytes], kind: str, limits: _Limits) -> Iterator[tarfile.TarFile]:
+def _tar(
+    rest: IO[bytes], kind: str, limits: _Limits
+) -> Iterator[tuple[tarfile.TarFile, _Bounded]]:
     try:
         if kind == "zst":
             rest = zstandard.ZstdDecompressor().stream_reader(rest)
-        with tarfile.open(fileobj=rest, mode="r|gz" if kind == "gz" else "r|") as tar:
-            yield tar
+        elif kind == "gz":
+            rest = gzip.GzipFile(fileobj=rest)
+        bounded = _Bounded(rest, limits)
+        with tarfile.open(fileobj=bounded, mode="r|") as tar:
+            yield tar, bounded
     except _TORN as error:
         raise BadEvidence(limits.where, None, f"a tar or zip archive ({error})") from error
 
 
-def _tar_members(tar: tarfile.TarFile, limits: _Limits) -> Iterator[tuple[str, IO[bytes]]]:
+def _tar_members(
+    tar: tarfile.TarFile, bounded: _Bounded, limits: _Limits
+) -> Iterator[tuple[str, IO[bytes]]]:
     for member in tar:
         name = member.name.removeprefix("./")
         if member.isdir():
@@ -158,10 +170,13 @@ def _tar_members(tar: tarfile.TarFile, limits: _Limits) -> Iterator[tuple[str, I
         limits.file(name)
         handle = tar.extractfile(member)
         if handle is not None:
+            bounded.allow(member.size)
             yield name, handle
+            bounded.allow(0)
 
 
 def _zip_members(stream: BinaryIO, limits: _Limits) -> Iterator[tuple[str, IO[bytes]]]:
+    _check_list(stream, limits)
     try:
         with zipfile.ZipFile(stream) as archive:
             for info in archive.infolist():
@@ -175,6 +190,24 @@ def _zip_members(stream: BinaryIO, limits: _Limits) -> Iterator[tuple[str, IO[by
                     yield info.filename, handle
     except _TORN as error:
         raise BadEvidence(limits.where, None, f"a whole zip archive ({error})") from error
+
+
+def _check_list(stream: BinaryIO, limits: _Limits) -> None:
+    """Refuses a zip whose list of files is longer than that of any evidence folder.
+
+    Plain zips only, whose last bytes say how long the list is: a comment or zip64
+    would let two readers find different ends.
+    """
+    stream.seek(0, io.SEEK_END)
+    stream.seek(max(0, stream.tell() - _ZIP_END - 20))
+    tail = stream.read()
+    stream.seek(0)
+    end = tail[-_ZIP_END:]
+    plain = end.startswith(b"PK\x05\x06") and end.endswith(b"\0\0")
+    if not plain or tail.startswith(b"PK\x06\x07"):
+        raise BadEvidence(limits.where, None, "a whole zip archive, without comment or zip64")
+    if int.from_bytes(end[12:16], "little") > _LIST_BYTES:
+        raise BadEvidence(limits.where, None, f"at most {limits.max_files} files")
 
 
 def _without_wrapper(dest: Path, limits: _Limits) -> Path:
@@ -212,3 +245,26 @@ class _Rejoined(io.RawIOBase):
         taken = data[: len(view)]
         view[: len(taken)] = taken
         return len(taken)
+
+
+class _Bounded(io.RawIOBase):
+    """An unpacked tar stream that gives only what the next file and some headers need."""
+
+    def __init__(self, stream: IO[bytes], limits: _Limits) -> None:
+        self._stream, self._limits = stream, limits
+        self.allow(0)
+
+    def allow(self, size: int) -> None:
+        """From here on, a file of this size and the headers after it."""
+        self._left = size + _HEADER_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            expected = f"at most {_HEADER_BYTES} bytes of headers and folders between two files"
+            raise BadEvidence(self._limits.where, None, expected)
+        return data

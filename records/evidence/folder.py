@@ -17,11 +17,18 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from records.errors import BadEvidence, BadInput
+from records.errors import BadEvidence, BadInput, EvidenceDiffers
 from records.evidence import spool
 from records.evidence.columns import TABLES
 from records.evidence.files import atomic_file, make_directory, write_atomic
-from records.evidence.manifest import BESIDE, FileEntry, read_manifest, safe_name, write_manifest
+from records.evidence.manifest import (
+    BESIDE,
+    FileEntry,
+    check_entry,
+    read_manifest,
+    safe_name,
+    write_manifest,
+)
 from records.evidence.parts import (
     OUTPUTS_FILE,
     RUN_FILE,
@@ -42,13 +49,22 @@ Rows = pd.DataFrame | Iterable[Mapping[str, Any]]
 
 
 class EvidenceFolder:
-    """A sealed evidence folder, open for reading and for adding judgments and records."""
+    """A sealed evidence folder, open for reading and for adding judgments and records.
+
+    A raw file is held against its SHA-256 before it is first read: EvidenceDiffers
+    names one that is not what the manifest says, so that no figure is computed
+    from bytes other than those its record names.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.run = check_run(read_json(path / RUN_FILE), str(path / RUN_FILE))
-        self.workload = check_workload(read_json(path / WORKLOAD_FILE), str(path / WORKLOAD_FILE))
-        self._entries = read_manifest(path)
+        if not (path / RUN_FILE).exists():
+            raise BadEvidence(str(path), RUN_FILE, "the file that says whose run this is")
+        self._entries = {entry.name: entry for entry in read_manifest(path)}
+        self._checked: set[str] = set()
+        run, workload = self._raw(RUN_FILE), self._raw(WORKLOAD_FILE)
+        self.run = check_run(read_json(run), str(run))
+        self.workload = check_workload(read_json(workload), str(workload))
 
     @classmethod
     def open(cls, path: Path | str) -> EvidenceFolder:
@@ -63,11 +79,24 @@ class EvidenceFolder:
         spool.seal(folder)
         return cls(folder)
 
+    def _raw(self, name: str) -> Path:
+        """The place of a raw file, checked; it may be absent where the manifest lacks it too."""
+        path, entry = self.path / name, self._entries.get(name)
+        if name in self._checked:
+            return path
+        if entry is None and path.exists():
+            raise EvidenceDiffers(f"{path}: not named in the manifest")
+        difference = None if entry is None else check_entry(self.path, entry)
+        if difference is not None:
+            raise EvidenceDiffers(f"{path}: {difference.kind}: {difference.detail}")
+        self._checked.add(name)
+        return path
+
     def table(self, name: str) -> pd.DataFrame:
         """One of requests, attempts, chunks, tools, metrics; dtypes as `tables.read_table` says."""
         if name not in TABLES:
             raise BadInput(f"table {name!r}: one of {', '.join(TABLES)}")
-        return read_table(name, self.path / f"{name}.parquet")
+        return read_table(name, self._raw(f"{name}.parquet"))
 
     def outputs(self) -> Iterator[dict[str, Any]]:
         """Captured answers: request_id, attempt, text, reasoning, tool_calls, sha256.
@@ -75,7 +104,7 @@ class EvidenceFolder:
         text, reasoning and tool_calls are null when only hashes were kept;
         nothing at all when outputs were not captured.
         """
-        for number, line in enumerate(read_lines(self.path / OUTPUTS_FILE), 1):
+        for number, line in enumerate(read_lines(self._raw(OUTPUTS_FILE)), 1):
             try:
                 yield json.loads(line)
             except (ValueError, RecursionError) as error:
@@ -89,11 +118,11 @@ class EvidenceFolder:
 
     def trace_lines(self) -> Iterator[str]:
         """The lines of the trace that was replayed; none when the run has no trace."""
-        return read_lines(self.path / TRACE_FILE)
+        return read_lines(self._raw(TRACE_FILE))
 
     def files(self) -> list[FileEntry]:
         """The raw files as the manifest names them."""
-        return list(self._entries)
+        return list(self._entries.values())
 
     def judgment_sets(self) -> list[Path]:
         """The judgment sets, sorted by name, so that the same sets give the same order."""

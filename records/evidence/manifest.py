@@ -131,7 +131,7 @@ def verify_folder(path: Path) -> list[Difference]:
     entries = {e.name: e for e in read_manifest(path)}
     present = list(_names(path))
     found = _not_ours(path)
-    found += [d for e in entries.values() if (d := _check_entry(path, e)) is not None]
+    found += [d for e in entries.values() if (d := check_entry(path, e)) is not None]
     for name in present:
         if name in entries or name == NAME:
             continue
@@ -150,7 +150,8 @@ def _not_ours(folder: Path) -> list[Difference]:
     return found
 
 
-def _check_entry(folder: Path, entry: FileEntry) -> Difference | None:
+def check_entry(folder: Path, entry: FileEntry) -> Difference | None:
+    """How one raw file differs from its entry; None when it does not."""
     path = folder / entry.name
     if _through_link(folder, entry.name):
         return Difference(entry.name, "unreadable", "is a link, not a file")

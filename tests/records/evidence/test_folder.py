@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 
 import pandas as pd
 import pytest
 
-from records.errors import BadEvidence, BadInput
+from records.errors import BadEvidence, BadInput, EvidenceDiffers
 from records.evidence.columns import TABLES
 from records.evidence.folder import EvidenceFolder, write_folder
-from records.evidence.manifest import verify_folder
+from records.evidence.manifest import verify_folder, write_manifest
 
 RUN = {"schema": "impakt.run/1", "run_id": "r", "window": {"start_s": 0.0, "end_s": 1.0}}
 REQUESTS = [
@@ -49,7 +50,8 @@ def test_what_was_written_is_read_back_with_its_dtypes(tmp_path):
 def test_a_table_whose_file_is_absent_is_empty_with_its_columns(tmp_path):
     folder = written(tmp_path / "f")
     (folder.path / "metrics.parquet").unlink()
-    frame = folder.table("metrics")
+    write_manifest(folder.path)
+    frame = EvidenceFolder.open(folder.path).table("metrics")
     assert len(frame) == 0
     assert frame["at_s"].dtype == "float64"
 
@@ -125,8 +127,45 @@ def test_a_folder_that_holds_something_is_never_written_over(tmp_path):
 def test_a_damaged_table_names_its_file(tmp_path):
     folder = written(tmp_path / "f")
     (folder.path / "requests.parquet").write_bytes(b"PAR1 no footer")
+    write_manifest(folder.path)
     with pytest.raises(BadEvidence, match=r"requests\.parquet"):
-        folder.table("requests")
+        EvidenceFolder.open(folder.path).table("requests")
+
+
+@pytest.mark.parametrize("damage", ["flip", "delete", "link"])
+@pytest.mark.parametrize(
+    "name", ["run.json", "workload.json", "requests.parquet", "outputs.jsonl.zst",
+             "trace.jsonl.zst"]
+)  # fmt: skip
+def test_nothing_is_read_from_bytes_that_the_manifest_does_not_name(tmp_path, name, damage):
+    """A record names the hashes of its inputs, so a swapped file may not give one figure."""
+    path = written(tmp_path / "f").path / name
+    data = path.read_bytes()
+    path.unlink()
+    if damage == "flip":
+        at = data.index(b":") + 1 if name.endswith(".json") else len(data) // 2
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    elif damage == "link":
+        (tmp_path / "elsewhere").write_bytes(data)
+        path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises((EvidenceDiffers, BadEvidence), match=re.escape(name)):
+        read_all(tmp_path / "f")
+
+
+def test_a_file_that_the_manifest_does_not_name_is_not_read(tmp_path):
+    """Answers put into a folder that kept none are nobody's answers."""
+    path = written(tmp_path / "f").path
+    outputs = (path / "outputs.jsonl.zst").read_bytes()
+    (path / "outputs.jsonl.zst").unlink()
+    write_manifest(path)
+    (path / "outputs.jsonl.zst").write_bytes(outputs)
+    with pytest.raises(EvidenceDiffers, match="not named in the manifest"):
+        read_all(path)
+
+
+def read_all(path):
+    folder = EvidenceFolder.open(path)
+    return folder.table("requests"), list(folder.outputs()), list(folder.trace_lines())
 
 
 def test_an_unknown_column_is_refused_rather_than_dropped(tmp_path):
