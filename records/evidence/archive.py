@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, cast
 
 import zstandard
 
@@ -143,19 +143,19 @@ def _members(stream: BinaryIO, limits: _Limits) -> Iterator[tuple[str, IO[bytes]
 
 
 @contextmanager
-def _tar(
-    rest: IO[bytes], kind: str, limits: _Limits
-) -> Iterator[tuple[tarfile.TarFile, _Bounded]]:
+def _tar(rest: IO[bytes], kind: str, limits: _Limits) -> Iterator[tuple[tarfile.TarFile, _Bounded]]:
     try:
-        if kind == "zst":
-            rest = zstandard.ZstdDecompressor().stream_reader(rest)
-        elif kind == "gz":
-            rest = gzip.GzipFile(fileobj=rest)
-        bounded = _Bounded(rest, limits)
+        bounded = _Bounded(_plain(rest, kind), limits)
         with tarfile.open(fileobj=bounded, mode="r|") as tar:
             yield tar, bounded
     except _TORN as error:
         raise BadEvidence(limits.where, None, f"a tar or zip archive ({error})") from error
+
+
+def _plain(packed: IO[bytes], kind: str) -> IO[bytes]:
+    if kind == "zst":
+        return zstandard.ZstdDecompressor().stream_reader(packed)
+    return cast(IO[bytes], gzip.GzipFile(fileobj=packed)) if kind == "gz" else packed
 
 
 def _tar_members(

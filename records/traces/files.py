@@ -8,6 +8,7 @@ import io
 import os
 import secrets
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import zstandard
@@ -17,6 +18,11 @@ from records.errors import BadInput, BadTrace, StorageFailed
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 # The levels are part of the bytes written: the same trace must give the same file.
 _GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
+# A few MB can unpack to any size: more than this is no trace that fits into memory.
+MOST_BYTES = 1 << 30
+_BLOCK = 1 << 20
+# A KiB of zstd holds at most 44 MB: small slices, so that the limit is met in time.
+_SLICE = 1 << 10
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -28,28 +34,49 @@ def read_bytes(path: str | Path) -> bytes:
     return decompressed(data, str(path))
 
 
-def decompressed(data: bytes, where: str) -> bytes:
-    """The bytes inside gzip or zstd, or the bytes themselves; BadTrace when damaged."""
+def decompressed(data: bytes, where: str, most: int = MOST_BYTES) -> bytes:
+    """The bytes inside gzip or zstd, or the bytes themselves.
+
+    BadTrace when they are damaged or unpack to more than `most` bytes.
+    """
     try:
         if data.startswith(_GZIP):
-            return gzip.decompress(data)
+            return _bounded(_ungzip(data), where, most)
         if data.startswith(_ZSTD):
-            return _unzstd(data)
+            return _bounded(_unzstd(data), where, most)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise BadTrace(where, None, f"a whole gzip or zstd file ({error})") from error
     return data
 
 
-def _unzstd(data: bytes) -> bytes:
-    out, rest = [], data
-    while rest:
+def _bounded(pieces: Iterator[bytes], where: str, most: int) -> bytes:
+    out, size = [], 0
+    for piece in pieces:
+        size += len(piece)
+        if size > most:
+            raise BadTrace(where, None, f"at most {most} bytes unpacked")
+        out.append(piece)
+    return b"".join(out)
+
+
+def _ungzip(data: bytes) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+        while piece := stream.read(_BLOCK):
+            yield piece
+
+
+def _unzstd(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
         # One object per frame: only it tells whether its frame came to an end.
         frame = zstandard.ZstdDecompressor().decompressobj()
-        out.append(frame.decompress(rest))
-        if not frame.eof:
-            raise EOFError("the last frame is cut off")
-        rest = frame.unused_data
-    return b"".join(out)
+        while not frame.eof:
+            if at >= len(data):
+                raise EOFError("the last frame is cut off")
+            piece = data[at : at + _SLICE]
+            at += len(piece)
+            yield frame.decompress(piece)
+        at -= len(frame.unused_data)
 
 
 def compressed(data: bytes, name: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
 import zipfile
@@ -143,3 +144,53 @@ def test_a_truncated_archive_and_plain_junk_are_refused(folder, tmp_path):
 
 def test_an_archive_without_a_manifest_is_refused(tmp_path):
     refused(tar_of((named("run.json"), b"{}")), tmp_path / "out", "manifest")
+
+
+def header(name, size, kind):
+    info = tarfile.TarInfo(name)
+    info.size, info.type = size, kind
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("compress", [bytes, zstandard.ZstdCompressor().compress, gzip.compress])
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_header_that_claims_megabytes_is_not_read_into_memory(tmp_path, compress, kind):
+    """16 MiB of extended header, a few KB under compression; tarfile would read it whole."""
+    size = 16 << 20
+    data = compress(header("x", size, kind) + bytes(size))
+    with pytest.raises(BadEvidence, match="bytes of headers and folders"):
+        unpack(io.BytesIO(data), tmp_path / "out", 1 << 30)
+    assert not (tmp_path / "out").exists()
+
+
+def test_endless_folders_are_not_walked(tmp_path):
+    """3 000 folders of 512 bytes each are more than 1 MiB between two files."""
+    data = zstandard.ZstdCompressor().compress(header("d/", 0, tarfile.DIRTYPE) * 3000)
+    with pytest.raises(BadEvidence, match="bytes of headers and folders"):
+        unpack(io.BytesIO(data), tmp_path / "out", 1 << 30)
+
+
+def zip_end(list_bytes, comment=0):
+    """The end record of a zip that says how long its list is."""
+    return (
+        b"PK\x05\x06"
+        + bytes(8)
+        + list_bytes.to_bytes(4, "little")
+        + bytes(4)
+        + comment.to_bytes(2, "little")
+    )
+
+
+@pytest.mark.parametrize(
+    ("tail", "said"),
+    [
+        (zip_end(9 << 20), "at most 10000 files"),
+        (zip_end(0, comment=1) + b"x", "without comment or zip64"),
+        (b"PK\x06\x07" + bytes(16) + zip_end(0), "without comment or zip64"),
+        (b"", "without comment or zip64"),
+    ],
+)
+def test_a_zip_s_list_of_files_is_bounded_before_it_is_read(tmp_path, tail, said):
+    """zipfile makes an object of every entry of the list before it gives the first."""
+    with pytest.raises(BadEvidence, match=said):
+        unpack(io.BytesIO(b"PK\x03\x04" + tail), tmp_path / "out", LIMIT)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.errors import BadInput, BadTrace
+from records.traces.files import decompressed
 from records.traces.reading import parse_trace, read_trace, trace_bytes, write_trace
 
 LINES = [
@@ -191,3 +192,19 @@ def test_reading_time_grows_with_the_lines_not_their_square():
     assert len(parse_trace(data, "t").trace_hash) == 64
     # 0.6 s of CPU on the machine this was written on; the bound is for slow and busy ones.
     assert time.process_time() - start < 8
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.ZstdCompressor().compress])
+def test_a_small_file_does_not_unpack_without_bound(compress):
+    """1 MiB of spaces from about a KB: refused at 1 KiB, given whole at exactly 1 MiB."""
+    data = compress(b" " * (1 << 20))
+    with pytest.raises(BadTrace, match="at most 1024 bytes unpacked"):
+        decompressed(data, "t.jsonl", most=1024)
+    assert len(decompressed(data, "t.jsonl", most=1 << 20)) == 1 << 20
+
+
+def test_zstd_frames_one_after_another_are_one_file():
+    frames = b"".join(zstandard.ZstdCompressor().compress(c * 3000) for c in (b"a", b"b"))
+    assert decompressed(frames, "t") == b"a" * 3000 + b"b" * 3000
+    with pytest.raises(BadTrace, match="cut off"):
+        decompressed(frames[:-1], "t")
