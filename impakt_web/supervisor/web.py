@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import socket
 import sys
-import warnings
 
 import uvicorn
 
@@ -19,8 +18,6 @@ def main(fd: int) -> None:
 
     from impakt_web.asgi import application
 
-    # WhiteNoise hands small static files over whole; large downloads have iterators of their own.
-    warnings.filterwarnings("ignore", "StreamingHttpResponse must consume synchronous iterators")
     # Django would load the pages at the first request, and fail then.
     _ = get_resolver().url_patterns
     config = uvicorn.Config(
