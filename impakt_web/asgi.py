@@ -5,4 +5,9 @@ import os
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "impakt_web.settings")
-application = get_asgi_application()
+_django = get_asgi_application()
+
+# Only now are there settings to read.
+from impakt_web.body_limit import BodyLimit  # noqa: E402
+
+application = BodyLimit(_django)
