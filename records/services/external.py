@@ -14,6 +14,7 @@ from typing import Any
 from django.db import transaction
 
 from records.analysis.record import analyze_folder
+from records.analysis.shape import MOST_COUNTED, check_shape
 from records.analysis.version import RECORD_SCHEMA
 from records.errors import BadEvidence
 from records.evidence.columns import OUTCOMES
@@ -83,18 +84,8 @@ def _absent(value: Any) -> bool:
 def _check_record(record: dict[str, Any], where: str) -> None:
     if record.get("schema") != RECORD_SCHEMA:
         raise BadEvidence(where, "schema", RECORD_SCHEMA)
-    if not isinstance(record.get("analysis_version"), str):
-        raise BadEvidence(where, "analysis_version", "text")
-    if not isinstance(record.get("valid"), bool):
-        raise BadEvidence(where, "valid", "true or false")
-    for key in ("run", "counts", "latency", "goodput"):
-        if not isinstance(record.get(key), dict):
-            raise BadEvidence(where, key, "an object")
+    check_shape(record, where)
     counts = record["counts"]
-    for key in ("attempted", *OUTCOMES):
-        value = counts.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise BadEvidence(where, f"counts.{key}", "a whole number from 0")
     if counts["attempted"] != sum(counts[key] for key in OUTCOMES):
         raise BadEvidence(where, "counts.attempted", "the sum of the nine outcomes")
 
@@ -137,7 +128,7 @@ def _created(project: Project, user, about: Mapping[str, Any], filename: str, **
     cache_state, simulated = about.get("cache_state"), about.get("simulated")
     policies, replicate = about.get("policies"), about.get("replicate")
     state = about.get("state")
-    whole = isinstance(replicate, int) and not isinstance(replicate, bool) and replicate >= 0
+    whole = isinstance(replicate, int) and not isinstance(replicate, bool)
     run = Run.objects.create(
         project=project, number=next_number(project, "run"), kind=RunKind.EXTERNAL,
         created_by=user, owner=user, title=filename[:200],
@@ -145,7 +136,8 @@ def _created(project: Project, user, about: Mapping[str, Any], filename: str, **
         cache_state=cache_state if cache_state in CacheState.values else None,
         simulated=simulated if isinstance(simulated, bool) else None,
         policies=policies if isinstance(policies, dict) else {},
-        replicate=replicate if whole else None, source=str(about.get("source") or "")[:60],
+        replicate=replicate if whole and 0 <= replicate <= MOST_COUNTED else None,
+        source=str(about.get("source") or "")[:60],
         started_at=started, ended_at=ended, **parts,
     )  # fmt: skip
     audit.record(

@@ -152,9 +152,15 @@ def test_a_wrong_record_names_its_field(project, alice, document, path, value, f
     assert Run.objects.count() == before
 
 
-def test_figures_of_the_wrong_form_are_shown_as_unknown(project, alice, document):
-    """A latency that is text is no figure: the column stays empty."""
-    document["latency"] = {"ttft_s": "fast"}
+def test_figures_that_are_missing_are_unknown(project, alice, document):
+    """A record without a latency or a rate leaves those columns empty."""
+    document["latency"] = {"ttft_s": None}
     document["goodput"] = {}
     run = _from_record(project, alice, json.loads(json.dumps(document)))
     assert (run.ttft_p95_s, run.accepted_per_s, run.slo_attainment) == (None, None, None)
+
+
+@pytest.mark.parametrize("replicate", [-1, 2**31, 10**40, True, "2"])
+def test_a_replicate_that_no_column_holds_is_unknown(project, alice, document, replicate):
+    document["run"]["replicate"] = replicate
+    assert _from_record(project, alice, document).replicate is None
