@@ -5,6 +5,7 @@ from __future__ import annotations
 from django_filters import rest_framework as filters
 from rest_framework import serializers
 
+from records.api.filters import Moment
 from records.api.views import ReadOnly, url_of
 from records.models import AuditEntry
 
@@ -27,8 +28,8 @@ class AuditOut(serializers.ModelSerializer):
 
 class AuditFilter(filters.FilterSet):
     project = filters.CharFilter("project__slug", label="Slug of the project.")
-    at_after = filters.IsoDateTimeFilter("at", "gte", label="RFC 3339; included.")
-    at_before = filters.IsoDateTimeFilter("at", "lt", label="RFC 3339; left out.")
+    at_after = Moment("at", "gte", label="RFC 3339; included.")
+    at_before = Moment("at", "lt", label="RFC 3339; left out.")
     actor = filters.CharFilter("actor__username")
     action = filters.CharFilter()
     object_type = filters.CharFilter()

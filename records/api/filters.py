@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 from django import forms
 from django.db.models import F, FloatField, Value
 from django.db.models.functions import Coalesce
 from django_filters import rest_framework as filters
+from django_filters.fields import IsoDateTimeField
 from rest_framework.exceptions import ValidationError
 from rest_framework.filters import OrderingFilter
 
@@ -23,12 +26,29 @@ class Id(filters.NumberFilter):
         super().__init__(*args, min_value=0, max_value=2**63 - 1, **kwargs)
 
 
+class _Moment(IsoDateTimeField):
+    def to_python(self, value):
+        moment = super().to_python(value)
+        try:
+            return moment and moment.astimezone(UTC)
+        except OverflowError as error:
+            # The first and the last day of all, told in another zone.
+            invalid = self.error_messages["invalid"]
+            raise forms.ValidationError(invalid, code="invalid") from error
+
+
+class Moment(filters.IsoDateTimeFilter):
+    """A time of day, RFC 3339."""
+
+    field_class = _Moment
+
+
 class ProjectRowsFilter(filters.FilterSet):
     """What every list can be narrowed by."""
 
     project = filters.CharFilter("project__slug", label="Slug of the project.")
-    created_after = filters.IsoDateTimeFilter("created_at", "gte", label="RFC 3339; included.")
-    created_before = filters.IsoDateTimeFilter("created_at", "lt", label="RFC 3339; left out.")
+    created_after = Moment("created_at", "gte", label="RFC 3339; included.")
+    created_before = Moment("created_at", "lt", label="RFC 3339; left out.")
 
 
 class StrictFilters(filters.DjangoFilterBackend):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.core.exceptions import ValidationError as BadValue
+from django.db import DataError
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import CursorPagination
 
@@ -21,12 +22,14 @@ class Cursor(CursorPagination):
     def paginate_queryset(self, queryset, request, view=None):
         try:
             return super().paginate_queryset(queryset, request, view)
-        except (ValueError, BadValue) as error:
+        except (ValueError, OverflowError, BadValue, DataError) as error:
             # A cursor made up or kept from another ordering: its position has another type.
             raise NotFound(self.invalid_cursor_message) from error
 
     def get_page_size(self, request) -> int:
         given = request.query_params.get(self.page_size_query_param)
-        if given is not None and not (given.isascii() and given.isdigit() and int(given) > 0):
+        # A number of thousands of digits is not even read.
+        whole = given is not None and given.isascii() and given.isdigit() and len(given) < 19
+        if given is not None and not (whole and int(given) > 0):
             raise ValidationError({self.page_size_query_param: "A whole number from 1 is needed"})
         return super().get_page_size(request)

@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig, Suspicio
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
-from rest_framework.views import exception_handler
+from rest_framework.views import exception_handler, set_rollback
 
 from records.errors import (
     BadInput,
@@ -27,8 +27,8 @@ from records.errors import (
 log = logging.getLogger(__name__)
 
 
-def handler(error: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's exception handler; None lets Django log and answer 500."""
+def handler(error: Exception, context: dict[str, Any]) -> Response:
+    """DRF's exception handler: the answer to every error of the API."""
     if isinstance(error, ImpaktError):
         return _ours(error)
     if isinstance(error, RequestDataTooBig):
@@ -38,11 +38,19 @@ def handler(error: Exception, context: dict[str, Any]) -> Response | None:
         return problem(400, "The request is not of a form that this server takes")
     response = exception_handler(error, context)
     if response is None:
-        return None
+        # A fault of ours: the log has it, and the client what a client can read.
+        log.error("%s %s", *_asked(context), exc_info=error)
+        set_rollback()
+        return problem(500, "The server failed; its log says why")
     fields = list(_fields(response.data)) if isinstance(error, exceptions.ValidationError) else []
     detail = _detail(error, response.data, fields)
     headers = {k: v for k, v in response.items() if k in ("WWW-Authenticate", "Retry-After")}
     return problem(response.status_code, detail, fields, headers)
+
+
+def _asked(context: dict[str, Any]) -> tuple[str, str]:
+    request = context.get("request")
+    return (request.method, request.path) if request is not None else ("", "")
 
 
 def problem(

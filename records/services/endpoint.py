@@ -20,6 +20,9 @@ from records.services.permissions import require
 # worker send the database's password or the signing key to a host of their own.
 _VARIABLE = re.compile(r"IMPAKT_KEY_[A-Z0-9_]+")
 
+# More than any endpoint serves at once or in a second; a column holds it.
+_MOST = 1_000_000
+
 
 def endpoint_register(
     *,
@@ -127,8 +130,9 @@ def _one_of(value: str, known: list[str], field: str) -> str:
 def _limit(value: Any, field: str) -> Any:
     if value is None:
         return None
-    if not is_number(value) or value <= 0:
-        raise FieldError("endpoint", field, "a number above 0, or nothing for no limit")
+    if not is_number(value) or not 0 < value <= _MOST:
+        wanted = f"a number above 0 and at most {_MOST}, or nothing for no limit"
+        raise FieldError("endpoint", field, wanted)
     return value
 
 

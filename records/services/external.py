@@ -17,6 +17,7 @@ from records.analysis.record import analyze_folder
 from records.analysis.shape import MOST_COUNTED, check_shape
 from records.analysis.version import RECORD_SCHEMA
 from records.errors import BadEvidence
+from records.evidence.canonical import is_number
 from records.evidence.columns import OUTCOMES
 from records.evidence.folder import EvidenceFolder
 from records.models import Project, Run, Trace, Workload
@@ -153,9 +154,12 @@ def _times(about: Mapping[str, Any]) -> tuple[datetime | None, datetime | None]:
     said = clock.get("started_at") if isinstance(clock, Mapping) else None
     try:
         started = datetime.fromisoformat(str(said or about.get("created_at"))).astimezone(UTC)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None, None
     lasted = end.get("ended_s") if isinstance(end, Mapping) else None
-    if not isinstance(lasted, int | float):
+    if not is_number(lasted):
         return started, None
-    return started, started + timedelta(seconds=lasted)
+    try:
+        return started, started + timedelta(seconds=lasted)
+    except OverflowError:
+        return started, None

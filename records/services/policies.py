@@ -19,6 +19,9 @@ DEFAULTS: dict[str, Any] = {
     "mode": "open_loop",
     "capture": "full",
 }
+# As much as an arrival trace may ask for; more would overflow times of day.
+_MOST_SECONDS = 1e9
+_MOST_AT_ONCE = 1_000_000
 _SECONDS = ("timeout_s", "warmup_s", "window_s", "drain_s")
 _WORDS = {"mode": ("open_loop",), "capture": ("none", "hashes", "full")}
 
@@ -31,9 +34,7 @@ def checked_policies(given: dict[str, Any]) -> dict[str, Any]:
         if key not in DEFAULTS:
             raise FieldError("run", f"policies.{key}", f"one of {', '.join(DEFAULTS)}")
     policies = DEFAULTS | given
-    most = policies["max_concurrency"]
-    if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
-        raise FieldError("run", "policies.max_concurrency", "a whole number from 1, or nothing")
+    _check_concurrency(policies["max_concurrency"])
     if policies["retries"] != 0 or isinstance(policies["retries"], bool):
         raise FieldError("run", "policies.retries", "0: this version does not retry")
     for key in _SECONDS:
@@ -44,10 +45,18 @@ def checked_policies(given: dict[str, Any]) -> dict[str, Any]:
     return policies
 
 
+def _check_concurrency(value: Any) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if value is not None and not (whole and 1 <= value <= _MOST_AT_ONCE):
+        wanted = f"a whole number from 1 to {_MOST_AT_ONCE}, or nothing"
+        raise FieldError("run", "policies.max_concurrency", wanted)
+
+
 def _check_seconds(key: str, value: Any) -> None:
     if value is None and DEFAULTS[key] is None:
         return
     above_zero = key in ("timeout_s", "window_s")
-    if not is_number(value) or value < 0 or (above_zero and value == 0):
-        wanted = "a number of seconds above 0" if above_zero else "a number of seconds from 0"
+    if not is_number(value) or not 0 <= value <= _MOST_SECONDS or (above_zero and value == 0):
+        least = "above 0" if above_zero else "from 0"
+        wanted = f"a number of seconds {least}, at most {_MOST_SECONDS:g}"
         raise FieldError("run", f"policies.{key}", wanted)

@@ -22,6 +22,7 @@ from records.services.permissions import require
 from records.services.policies import checked_policies
 
 # What a load run may end as; `analysing` becomes `completed` with its record.
+_MOST_REPLICATE = 1_000_000
 _ENDS = (RunState.ANALYSING, RunState.STOPPED, RunState.INTERRUPTED, RunState.FAILED)
 
 
@@ -55,6 +56,8 @@ def run_create(
         raise FieldError("run", "campaign", "one of the same project")
     if cache_state is not None and cache_state not in CacheState.values:
         raise FieldError("run", "cache_state", f"one of {', '.join(CacheState.values)}")
+    if replicate is not None and not 0 < replicate <= _MOST_REPLICATE:
+        raise FieldError("run", "replicate", f"a whole number from 1 to {_MOST_REPLICATE}")
     policies = checked_policies(policies)
     if policies["max_concurrency"] is None:
         policies["max_concurrency"] = endpoint.max_concurrency

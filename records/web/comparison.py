@@ -91,7 +91,10 @@ def _get(project: Project, number: int) -> Comparison:
 
 def _create(request: HttpRequest, project: Project) -> HttpResponse:
     require(request, "compare")
-    numbers = [int(n) for n in request.POST.getlist("run") if n.isascii() and n.isdigit()]
+    # As many digits as a run's number can have: beyond them it is not one of ours.
+    numbers = [
+        int(n) for n in request.POST.getlist("run") if n.isascii() and n.isdigit() and len(n) < 10
+    ]
     runs = list(
         Run.objects.in_project(project)
         .filter(number__in=numbers[:200])

@@ -121,3 +121,16 @@ def test_asking_what_is_possible_is_no_error(writer):
         if "{" not in path and "get" in item:
             assert writer.options(path).status_code == 200, path
             assert writer.head(path).status_code == 200, path
+
+
+def test_a_fault_of_the_server_is_a_problem_document_too(writer, monkeypatch, caplog):
+    """500 without a word of what it was, which the log has."""
+
+    def broken(*args):
+        raise ZeroDivisionError("secret of the server")
+
+    monkeypatch.setattr("records.api.views.visible", broken)
+    response = writer.get("/api/v1/runs/")
+    assert (response.status_code, response["Content-Type"]) == (500, "application/problem+json")
+    assert "secret" not in response.content.decode()
+    assert "secret of the server" in caplog.text

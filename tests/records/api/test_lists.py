@@ -116,3 +116,21 @@ def test_the_number_of_queries_does_not_grow_with_the_rows(
     """A page of runs is the token, its use, and the rows with what they name."""
     with django_assert_max_num_queries(6):
         assert len(writer.get("/api/v1/runs/").json()["results"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ({"created_after": "0001-01-01T00:00:00+23:59"}, 400),
+        ({"created_before": "9999-12-31T23:59:59-23:59"}, 400),
+        ({"page_size": "9" * 5000}, 400),
+        ({"number": "9" * 30}, 400),
+        ({"cursor": b64encode(b"p=0001-01-01T00:00:00%2B23:59"), "ordering": "created_at"}, 404),
+        ({"cursor": b64encode(b"p=" + b"9" * 5000)}, 404),
+    ],
+)
+def test_values_beyond_any_column_are_the_reader_s_mistake(writer, runs, query, status):
+    """Numbers of thousands of digits, and times before the first day of all."""
+    response = writer.get("/api/v1/runs/", query)
+    assert response.status_code == status
+    assert response["Content-Type"] == "application/problem+json"

@@ -149,6 +149,7 @@ def test_a_wrong_configuration_is_refused(project, document):
         ({"api_key_env": "sk-12 34"}, "api_key_env"),
         ({"api_key_env": "IMPAKT_SECRET_KEY"}, "api_key_env"),
         ({"max_rate_per_s": 0}, "max_rate_per_s"),
+        ({"max_concurrency": 10**40}, "max_concurrency"),
         ({"max_concurrency": -1}, "max_concurrency"),
     ],
 )

@@ -88,6 +88,8 @@ def test_concurrency_is_capped_by_the_endpoint(project):
         ({"timeout_s": 0}, "timeout_s"),
         ({"timeout_s": float("nan")}, "timeout_s"),
         ({"window_s": -1}, "window_s"),
+        ({"drain_s": 1e300}, "drain_s"),
+        ({"max_concurrency": 10**40}, "max_concurrency"),
         ({"retries": 2}, "retries"),
         ({"max_concurrency": 0}, "max_concurrency"),
         ({"capture": "some"}, "capture"),
@@ -98,6 +100,12 @@ def test_a_wrong_policy_is_named(project, policies, field):
     """The error names the policy that is wrong."""
     with pytest.raises(FieldError, match=rf"policies\.{field}"):
         factories.make_run(project, policies=policies)
+
+
+@pytest.mark.parametrize("replicate", [0, -1, 10**40])
+def test_a_replicate_that_no_column_holds_is_refused(project, replicate):
+    with pytest.raises(FieldError, match="replicate: a whole number"):
+        factories.make_run(project, replicate=replicate)
 
 
 def test_launching_queues_once_and_sends_the_task_on_commit(

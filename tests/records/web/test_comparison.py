@@ -89,3 +89,10 @@ def test_while_a_record_is_missing_nothing_is_shown(as_alice, address, run, proj
     page = as_alice.post(address, {"run": [run.number, waiting.number]}, follow=True)
     assert b"1 of 2 measured, 1 queued" in page.content
     assert "gates" not in page.context
+
+
+@pytest.mark.parametrize("number", ["9" * 30, "9" * 5000, "-1", "²", "x", ""])
+def test_a_number_that_is_no_run_s_is_passed_over(as_alice, address, run, number):
+    """As one that is not there: too few runs are left to compare."""
+    response = as_alice.post(address, {"run": [str(run.number), number]}, follow=True)
+    assert b"Select runs of exactly two configurations" in response.content
