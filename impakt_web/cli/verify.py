@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from records.models import Run
 
 
 @click.command(
     "verify",
-    epilog="Example: impakt verify runs/today",
+    epilog="Examples: impakt verify runs/today; impakt verify R-5 --data ./data",
 )
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("target", metavar="DIR|RUN_ID")
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="IMPAKT_DATA",
+    default=Path("data"),
+    show_default=True,
+    help="Of a RUN_ID: the registry's data folder.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(folder: Path, as_json: bool) -> int:
-    """Check every file of an evidence folder and recompute its records.
+def command(target: str, data: Path, as_json: bool) -> int:
+    """Check every file of an evidence folder, or of a run, and recompute its records.
 
-    Exit 0 when all holds, 1 when something differs (each file is named), 3 when
-    a record was computed by another version of the analysis.
+    RUN_ID is a run's uid or its R-number in the registry of --data; the registry
+    remembers that it was checked. Exit 0 when all holds, 1 when something
+    differs (each file is named), 3 when a record was computed by another
+    version of the analysis.
     """
-    report = verify_report(folder)
+    report = _report(target, data)
     if as_json:
         import json
 
@@ -30,6 +43,40 @@ def command(folder: Path, as_json: bool) -> int:
     if report["differences"]:
         return 1
     return 3 if report["not_recomputable"] else 0
+
+
+def _report(target: str, data: Path) -> dict[str, Any]:
+    from impakt_web.cli.registry import names_a_run, run_of
+
+    if names_a_run(target) and not Path(target).exists():
+        return run_report(run_of(target, data))
+    return verify_report(Path(target))
+
+
+def run_report(run: Run) -> dict[str, Any]:
+    """As `verify_report`, of a run's files in the evidence store.
+
+    NotDecided when the run has no evidence yet.
+    """
+    from records.errors import NotDecided
+    from records.services.evidence import evidence_verify, folder_checkout
+
+    files = {row.name for row in run.evidence.all()}
+    if not files:
+        raise NotDecided(f"{run}: no evidence yet, the run is {run.get_state_display().lower()}")
+    differences = evidence_verify(run=run)
+    report = _empty_report(
+        str(run), len(files),
+        [{"name": d.name, "kind": d.kind, "detail": d.detail} for d in differences],
+    )  # fmt: skip
+    if differences:
+        return report
+    if "run.json" not in files:
+        detail = "uploaded without its evidence"
+        report["not_recomputable"] = [{"name": name, "detail": detail} for name in sorted(files)]
+        return report | {"verified": False}
+    with folder_checkout(run) as folder:
+        return verify_report(folder) | {"folder": str(run)}
 
 
 def verify_report(folder: Path) -> dict[str, Any]:
@@ -46,16 +93,20 @@ def verify_report(folder: Path) -> dict[str, Any]:
         raise BadEvidence(str(folder), None, "an evidence folder")
     spool.seal(folder)
     files, found = _with_files(folder)
-    report: dict[str, Any] = {
-        "folder": str(folder),
+    report = _empty_report(str(folder), files, found)
+    # Figures of evidence that changed would only repeat that it changed.
+    return report if found else _with_records(report, folder)
+
+
+def _empty_report(folder: str, files: int, found: list[dict[str, str]]) -> dict[str, Any]:
+    return {
+        "folder": folder,
         "files": files,
         "differences": found,
         "not_recomputable": [],
         "recomputed": 0,
         "verified": not found,
     }
-    # Figures of evidence that changed would only repeat that it changed.
-    return report if found else _with_records(report, folder)
 
 
 def _with_files(folder: Path) -> tuple[int, list[dict[str, str]]]:
