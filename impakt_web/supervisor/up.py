@@ -30,6 +30,8 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 def up(options: Options) -> None:
     """Run the installation until somebody asks to stop; the errors of records.errors otherwise."""
+    # Sessions, prompts and answers lie in what this writes: for its own user only.
+    os.umask(0o077)
     lock = DataLock(options.data)
     lock.take()
     listener = listen(options.host, options.port)

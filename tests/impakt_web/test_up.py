@@ -89,6 +89,13 @@ def test_ready_line_lets_a_program_in(installation):
     assert (status, ready["project"] in body.decode()) == (200, True), body
 
 
+def test_what_it_writes_is_for_its_own_user(installation):
+    """Another user of the machine reads no session, prompt or log, whatever the umask was."""
+    written = [p for p in installation.data.iterdir() if not p.is_symlink()]
+    assert {"impakt.sqlite3", "logs", "up.lock"} <= {p.name for p in written}
+    assert [p.name for p in written if p.stat().st_mode & 0o077] == []
+
+
 def test_second_instance_on_the_same_data_is_refused(installation):
     """Exit 2 and one line that names the pid and the address of the first."""
     second = subprocess.run(
