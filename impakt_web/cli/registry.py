@@ -53,8 +53,11 @@ def _load_django(data: Path) -> None:
 
     with failures_told():
         import django
+        from django.apps import apps
 
-        django.setup()
+        # A second time would give the process new log handlers.
+        if not apps.ready:
+            django.setup()
 
 
 def _uid(text: str) -> UUID | None:
