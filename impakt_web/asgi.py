@@ -7,7 +7,6 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "impakt_web.settings")
 _django = get_asgi_application()
 
-# Only now are there settings to read.
-from impakt_web.body_limit import BodyLimit  # noqa: E402
+from impakt_web.body_limit import BodyLimit  # noqa: E402 - it reads the settings made above
 
 application = BodyLimit(_django)
