@@ -80,6 +80,13 @@ ATTEMPTS = pa.schema(
         _text("phase_grade", "measured, derived or not_observable"),
         _text("token_count_source", "usage, stream, tokenizer or chunks; null when none"),
         _text("connection", "new, reused or resent; null when none was made"),
+        _text("stamp_source", "kernel or user: who read the clock when bytes came"),
+        _field("receives", pa.int64(), "receives that brought token-bearing chunks"),
+        _time(
+            "first_token_after_s",
+            "stamp of the receive before, where the first token shared its receive with a later"
+            " one, so that it came after this and by first_token_s; null when it came alone",
+        ),
     ]
 )
 
@@ -124,6 +131,11 @@ TABLES: dict[str, pa.Schema] = {
     "chunks": CHUNKS,
     "tools": TOOLS,
     "metrics": METRICS,
+}
+
+# Columns that evidence of earlier versions lacks; they read as null there.
+LATER: dict[str, set[str]] = {
+    "attempts": {"stamp_source", "receives", "first_token_after_s"},
 }
 
 # A request has exactly one of these; attempted = the sum of all nine.

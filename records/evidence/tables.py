@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from records.errors import BadEvidence
-from records.evidence.columns import TABLES
+from records.evidence.columns import LATER, TABLES
 from records.evidence.files import atomic_file
 
 # Integers and truth values keep their nulls; times and text use NaN as pandas does.
@@ -72,8 +72,11 @@ def read_table(name: str, path: Path) -> pd.DataFrame:
     except (pa.ArrowInvalid, OSError) as error:
         raise BadEvidence(str(path), None, f"a Parquet file ({error})") from error
     missing = [c for c in schema.names if c not in table.column_names]
-    if missing:
-        raise BadEvidence(str(path), missing[0], "a column")
+    for column in missing:
+        if column not in LATER.get(name, ()):
+            raise BadEvidence(str(path), column, "a column")
+        field = schema.field(column)
+        table = table.append_column(field, pa.nulls(len(table), field.type))
     for i, field in enumerate(schema):
         try:
             column = table.column(field.name).cast(field.type)

@@ -31,6 +31,10 @@ class Attempt:
         self.sent_s: float | None = None
         self.first_byte_s: float | None = None
         self.end_s: float | None = None
+        # When our side ends it; what came later is not part of it. Set by the replay.
+        self.limit_s: float | None = None
+        # Seconds the server asked us to wait before the next try; set by the transport.
+        self.retry_after: str | None = None
         self.http_status: int | None = None
         self.connection: str | None = None
         self.outcome = ""

@@ -73,8 +73,21 @@ class LoadPlan:
     drain_s: float | None = None
     cache_state: Literal["warm", "cold"] | None = None
     capture: Literal["none", "hashes", "full"] = "full"
+    # "fast" or "httpx", see run.TRANSPORTS.
     transport: str = "httpx"
+    retries: int = 0
+    # httpx only: a proxy's URL, HTTP/2.
+    proxy: str | None = None
+    http2: bool = False
+    # PEM file of the authorities to trust instead of the machine's.
+    ca_file: Path | None = None
+    # A Hugging Face tokenizer.json, for servers that count no tokens.
+    tokenizer: Path | None = None
+    # False: addresses of private ranges are refused (the web application's runs).
+    allow_private: bool = True
     api_key: Secret | None = None
+    # None: `Authorization: Bearer KEY`; otherwise the header that carries the bare key.
+    api_key_header: str | None = None
     owner: str | None = None
     replicate: int | None = None
     lag_limit_s: float = LAG_LIMIT_S
