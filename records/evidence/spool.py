@@ -1,12 +1,10 @@
 """Evidence while a run goes on, and what becomes of it when the run ends or dies.
 
 A running folder has `spool/`: append-only JSON lines, one at each send, at each
-end of an attempt and of a request, and a clock tick each half second. A Parquet
-file without its footer is unreadable, so tables are written only by sealing.
-Sealing may be killed and done again; the spool goes away only after the manifest.
-
-What a kill leaves open: requests sent but not ended, and requests due before the
-last sign of life but not sent, become `interrupted`. Later ones get no row.
+end of an attempt and of a request, and a clock tick each half second; and binary
+parts of answers. A Parquet file without its footer is unreadable, so tables are
+written only by sealing. Sealing may be killed and done again; the spool goes away
+only after the manifest.
 """
 
 from __future__ import annotations
@@ -14,41 +12,22 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from records.errors import BadEvidence, NotDecided
 from records.evidence.columns import TABLES
 from records.evidence.files import remove_temporaries, storage, sync_directory
 from records.evidence.manifest import SPENT_SPOOL, SPOOL, is_whole, write_manifest
 from records.evidence.parts import OUTPUTS_FILE, RUN_FILE, read_json, write_json, write_lines
-from records.evidence.tables import table_of, write_table
+from records.evidence.sealing import COUNTED as COUNTED  # the columns of a request's last attempt
+from records.evidence.sealing import Sealing
+from records.evidence.spooled import PLAN, Spooled
+from records.evidence.tables import write_groups
 
 LOCK = "lock"
-PLAN = "plan.jsonl"
-EVENTS = "events"
-OUTPUTS = "outputs"
-
-
-@dataclass
-class Spooled:
-    """Everything a spool says, later lines over earlier ones."""
-
-    plan: list[dict[str, Any]] = field(default_factory=list)
-    run: dict[str, Any] = field(default_factory=dict)
-    sent: dict[tuple[str, int], float] = field(default_factory=dict)
-    attempts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
-    chunks: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
-    requests: dict[str, dict[str, Any]] = field(default_factory=dict)
-    others: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    end: dict[str, Any] | None = None
-    alive_until_s: float | None = None
-    torn_lines: int = 0
 
 
 def is_sealed(folder: Path) -> bool:
@@ -118,13 +97,13 @@ def take_lock(handle: int, folder: Path) -> None:
 def seal_locked(folder: Path, state: str | None = None, text: str | None = None) -> None:
     """Seals a folder whose lock the caller holds."""
     spool = folder / SPOOL
-    spooled = read_spool(spool)
-    run = _final_run(read_json(folder / RUN_FILE), spooled, state, text)
-    tables = _tables(spooled)
-    for name in TABLES:
-        write_table(folder / f"{name}.parquet", table_of(name, tables.get(name, [])))
-    if run.get("capture") != "none":
-        write_lines(folder / OUTPUTS_FILE, _whole(_lines(spool, OUTPUTS)))
+    with storage(spool), closing(Spooled(spool)) as spooled:
+        run = _final_run(read_json(folder / RUN_FILE), spooled, state, text)
+        sealing = Sealing(spooled)
+        for name, schema in TABLES.items():
+            write_groups(folder / f"{name}.parquet", schema, sealing.table(name))
+        if run.get("capture") != "none":
+            write_lines(folder / OUTPUTS_FILE, sealing.outputs())
     write_json(folder / RUN_FILE, run)
     remove_temporaries(folder)
     with storage(folder):
@@ -140,63 +119,6 @@ def _retire_spool(folder: Path) -> None:
     shutil.rmtree(folder / SPENT_SPOOL, ignore_errors=True)
 
 
-def read_spool(spool: Path) -> Spooled:
-    """What the parts in `spool` say. Lines torn by a kill are left out and counted."""
-    spooled = Spooled()
-    plan = spool / PLAN
-    if plan.exists():
-        spooled.plan = list(_objects(plan.read_bytes().splitlines(), spooled))
-    for event in _objects(_lines(spool, EVENTS), spooled):
-        _take(event, spooled)
-    return spooled
-
-
-def _lines(spool: Path, kind: str) -> Iterator[bytes]:
-    """Lines of all parts of one kind, in order; one without its end was torn."""
-    for part in sorted(spool.glob(f"{kind}-*.jsonl")):
-        with part.open("rb") as handle:
-            yield from handle
-
-
-def _whole(lines: Iterable[bytes]) -> Iterator[bytes]:
-    return (line for line in lines if line.endswith(b"\n"))
-
-
-def _objects(lines: Iterable[bytes], spooled: Spooled) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        try:
-            value = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            value = None
-        if isinstance(value, dict):
-            yield value
-        else:
-            spooled.torn_lines += 1
-
-
-def _take(event: dict[str, Any], spooled: Spooled) -> None:
-    kind, at_s = event.get("e"), event.get("t")
-    if at_s is not None:
-        spooled.alive_until_s = max(spooled.alive_until_s or 0.0, at_s)
-    row = event.get("row", {})
-    match kind:
-        case "send":
-            spooled.sent[event["id"], event["attempt"]] = event["t"]
-        case "attempt":
-            key = (row["request_id"], row["attempt"])
-            spooled.attempts[key] = row
-            if event.get("chunks"):
-                spooled.chunks[key] = {"request_id": key[0], "attempt": key[1], **event["chunks"]}
-        case "request":
-            spooled.requests[row["request_id"]] = row
-        case "row":
-            spooled.others.setdefault(event["table"], []).append(row)
-        case "run":
-            spooled.run |= event["set"]
-        case "end":
-            spooled.end = event
-
-
 def _final_run(
     run: dict[str, Any], spooled: Spooled, state: str | None, text: str | None
 ) -> dict[str, Any]:
@@ -209,59 +131,6 @@ def _final_run(
         run["state"] = state or "interrupted"
         said = text or "the run ended without saying so (killed?); what it had written is kept"
         run["end"] = {"ended_s": spooled.alive_until_s, "reason": "killed", "text": said}
-    if spooled.torn_lines:
-        run["end"]["torn_lines"] = spooled.torn_lines
+    if spooled.torn:
+        run["end"]["torn_lines"] = spooled.torn
     return run
-
-
-def _tables(spooled: Spooled) -> dict[str, list[dict[str, Any]]]:
-    order = {row["request_id"]: i for i, row in enumerate(spooled.plan)}
-    keys = sorted({*spooled.sent, *spooled.attempts}, key=lambda k: (order.get(k[0], 0), k[1]))
-    attempts = [spooled.attempts.get(k) or _open_attempt(k, spooled) for k in keys]
-    tries: dict[str, list[dict[str, Any]]] = {}
-    for row in attempts:
-        tries.setdefault(row["request_id"], []).append(row)
-    requests = []
-    for planned in spooled.plan:
-        request = _request_row(planned, tries.get(planned["request_id"], []), spooled)
-        if request is not None:
-            requests.append(request)
-    chunks = [spooled.chunks[k] for k in keys if k in spooled.chunks]
-    return {**spooled.others, "requests": requests, "attempts": attempts, "chunks": chunks}
-
-
-def _open_attempt(key: tuple[str, int], spooled: Spooled) -> dict[str, Any]:
-    """The row of an attempt that was sent and whose end nobody saw."""
-    return {
-        "request_id": key[0], "attempt": key[1], "sent_s": spooled.sent[key],
-        "end_s": spooled.alive_until_s, "outcome": "interrupted",
-        "phase_grade": "not_observable",
-    }  # fmt: skip
-
-
-COUNTED = (
-    "prompt_tokens", "output_tokens", "first_token_s", "first_visible_token_s",
-    "last_token_s", "end_s",
-)  # fmt: skip
-
-
-def _request_row(
-    planned: dict[str, Any], tries: list[dict[str, Any]], spooled: Spooled
-) -> dict[str, Any] | None:
-    done = spooled.requests.get(planned["request_id"])
-    if done is not None:
-        return {**planned, **done}
-    if tries:
-        last = tries[-1]
-        # A last attempt that ended may have been about to be tried again; its outcome stands.
-        return {
-            **planned, **{k: last.get(k) for k in COUNTED},
-            "outcome": last["outcome"], "attempts": len(tries), "fallback": False,
-        }  # fmt: skip
-    # A run that ended itself says until when arrivals were due; ticks went on after that.
-    alive = spooled.alive_until_s if spooled.end is None else spooled.end.get("ended_s")
-    if alive is None or planned["intended_s"] > alive:
-        return None
-    return {
-        **planned, "outcome": "interrupted", "attempts": 0, "fallback": False, "end_s": alive,
-    }  # fmt: skip

@@ -5,18 +5,22 @@ The same rows give the same bytes, so that a folder sealed twice has one hash.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from records.errors import BadEvidence
 from records.evidence.columns import LATER, TABLES
 from records.evidence.files import atomic_file
 
+# What a row group holds at most, so that neither writing nor reading holds more at a time.
+GROUP_ROWS, GROUP_CHUNKS = 16_384, 1 << 18
 # Integers and truth values keep their nulls; times and text use NaN as pandas does.
 _NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
@@ -52,9 +56,44 @@ def table_of_frame(name: str, frame: pd.DataFrame) -> pa.Table:
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Writes a table atomically, without the frame metadata that would vary."""
-    plain = table.replace_schema_metadata(None)
-    with atomic_file(path) as handle:
-        pq.write_table(plain, handle, compression="zstd", version="2.6")
+    write_groups(path, table.schema, _groups(table))
+
+
+def write_groups(path: Path, schema: pa.Schema, groups: Iterable[pa.Table]) -> None:
+    """Writes tables as the row groups of one file, each as it comes, so that one is held."""
+    plain = schema.remove_metadata()
+    with (
+        atomic_file(path) as handle,
+        pq.ParquetWriter(handle, plain, compression="zstd", version="2.6") as out,
+    ):
+        for table in groups:
+            out.write_table(table.replace_schema_metadata(None), row_group_size=len(table))
+
+
+def group_sizes(chunks: Iterable[int]) -> Iterator[int]:
+    """Rows of each row group, for rows that stand for so many chunks each.
+
+    A group is full at GROUP_ROWS rows, or once it holds GROUP_CHUNKS chunks.
+    """
+    rows = held = 0
+    for count in chunks:
+        rows, held = rows + 1, held + count
+        if rows == GROUP_ROWS or held >= GROUP_CHUNKS:
+            yield rows
+            rows = held = 0
+    if rows:
+        yield rows
+
+
+def _groups(table: pa.Table) -> Iterator[pa.Table]:
+    chunks: Iterable[int] = repeat(0, len(table))
+    if "gap_us" in table.column_names:
+        lengths = pc.fill_null(pc.list_value_length(table.column("gap_us")), 0)
+        chunks = (length + 1 for length in lengths.to_pylist())
+    start = 0
+    for size in group_sizes(chunks):
+        yield table.slice(start, size)
+        start += size
 
 
 def read_table(name: str, path: Path) -> pd.DataFrame:

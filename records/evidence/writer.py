@@ -1,7 +1,8 @@
 """The writing side of a spool: lines from the run to the disk, off the run's own thread.
 
-A line reaches the operating system at once (so a killed process loses nothing
-it had handed over) and the disk within a second. The run never waits for it.
+A line reaches the operating system within some milliseconds (so a killed process
+loses at most what it handed over in those) and the disk within a second or so. The
+run never waits for it; a disk that cannot keep up ends the run instead.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from records.errors import StorageFailed
+from records.evidence.answer_parts import ChunkPart, pack_part
 from records.evidence.files import make_directory, storage
 from records.evidence.manifest import SPOOL, write_manifest
 from records.evidence.parts import (
@@ -27,15 +30,22 @@ from records.evidence.parts import (
     write_json,
     write_lines,
 )
-from records.evidence.spool import EVENTS, LOCK, OUTPUTS, PLAN, seal_locked, take_lock
+from records.evidence.spool import LOCK, seal_locked, take_lock
+from records.evidence.spooled import EVENTS, OUTPUTS, PARTS, PLAN
 
 TICK_S = 0.5
 SYNC_S = 1.0
+# A thread that woke for each item would contend with the load loop for the interpreter.
+GATHER_S = 0.005
+# More than this waiting for the disk is more than a run may hold.
+MOST_WAITING_BYTES = 64 << 20
 _PART_BYTES = 64 << 20
+# An attempt's row is on the disk only after all that belongs to it.
+_SUFFIX = {PARTS: "bin", OUTPUTS: "jsonl", EVENTS: "jsonl"}
 _Item = tuple[str, bytes] | None
 
 
-class _Parts:
+class _Files:
     """Append-only files of one kind, a new one every 64 MiB or after a failed write."""
 
     def __init__(self, spool: Path, kind: str) -> None:
@@ -59,7 +69,7 @@ class _Parts:
 
     def _open(self) -> int:
         if self._handle is None:
-            path = self._spool / f"{self._kind}-{self._number:05d}.jsonl"
+            path = self._spool / f"{self._kind}-{self._number:05d}.{_SUFFIX[self._kind]}"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
             self._handle = os.open(path, flags, 0o644)
             self._number, self._size = self._number + 1, 0
@@ -81,9 +91,12 @@ class SpoolWriter:
     def __init__(self, folder: Path, lock: int) -> None:
         self.folder, self._lock = folder, lock
         spool = folder / SPOOL
-        self._parts = {kind: _Parts(spool, kind) for kind in (EVENTS, OUTPUTS)}
+        self._files = {kind: _Files(spool, kind) for kind in _SUFFIX}
         self._now: Callable[[], float] | None = None
         self._failed: StorageFailed | None = None
+        self._behind: StorageFailed | None = None
+        # Each counted by one thread only, so that no lock is needed.
+        self._handed_bytes = self._written_bytes = 0
         self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="evidence", daemon=True)
         self._thread.start()
@@ -125,8 +138,8 @@ class SpoolWriter:
 
     @property
     def failed(self) -> StorageFailed | None:
-        """What the disk refused, once it did; the run should stop then."""
-        return self._failed
+        """What the disk refused or could not keep up with, once it did; the run should stop."""
+        return self._failed or self._behind
 
     def start(self, now: Callable[[], float]) -> None:
         """Begins the clock ticks; `now` gives seconds from run start, below 0 before it."""
@@ -136,16 +149,29 @@ class SpoolWriter:
         """Notes that an attempt was sent."""
         self._event({"e": "send", "id": request_id, "attempt": attempt, "t": at_s})
 
+    def part(self, request_id: str, attempt: int, part: ChunkPart, keep_text: bool) -> None:
+        """Takes over the next token-bearing chunks of an answer; their text only to be kept.
+
+        To be called before `attempt` ends the attempt; parts follow one another.
+        """
+        self._put(PARTS, pack_part(request_id, attempt, part, keep_text))
+
     def attempt(
         self,
         row: Mapping[str, Any],
         chunks: Mapping[str, Any] | None = None,
         output: Mapping[str, Any] | None = None,
     ) -> None:
-        """Notes an attempt's row, its chunks (first_us, gap_us, tokens) and its answer."""
+        """Notes an attempt's row, and its answer without what its parts hold.
+
+        `output` gets text and reasoning from the parts and then its sha256 when the
+        folder is sealed, unless it has a sha256. `chunks` (first_us, gap_us, tokens)
+        is for callers that have whole rows instead of parts.
+        """
         if output is not None:
-            self._items.put((OUTPUTS, orjson.dumps(output) + b"\n"))
-        self._event({"e": "attempt", "t": row.get("end_s"), "row": row, "chunks": chunks})
+            self._put(OUTPUTS, orjson.dumps(output) + b"\n")
+        event = {"e": "attempt", "t": row.get("end_s"), "row": row}
+        self._event(event if chunks is None else {**event, "chunks": chunks})
 
     def request(self, row: Mapping[str, Any]) -> None:
         """Notes what became of a request: the columns that its plan row lacks."""
@@ -167,19 +193,20 @@ class SpoolWriter:
         """
         self._items.put(None)
         self._thread.join()
-        if self._failed is not None:
-            state, reason, text = "interrupted", "storage_failed", str(self._failed)
+        failed = self.failed
+        if failed is not None:
+            state, reason, text = "interrupted", "storage_failed", str(failed)
         end = {"e": "end", "state": state, "reason": reason, "text": text, "ended_s": ended_s}
         try:
-            self._parts[EVENTS].append(orjson.dumps(end) + b"\n")
+            self._files[EVENTS].append(orjson.dumps(end) + b"\n")
             self._sync()
             seal_locked(self.folder)
         except (OSError, StorageFailed) as error:
-            raise self._failed or _refused(self.folder, error) from error
+            raise failed or _refused(self.folder, error) from error
         finally:
             self._release()
-        if self._failed is not None:
-            raise self._failed
+        if failed is not None:
+            raise failed
 
     def abandon(self) -> None:
         """Lets go of the folder without sealing it, as a killed process would."""
@@ -188,50 +215,64 @@ class SpoolWriter:
         self._release()
 
     def _release(self) -> None:
-        for parts in self._parts.values():
-            parts.close()
+        for files in self._files.values():
+            files.close()
         os.close(self._lock)
 
     def _event(self, event: Mapping[str, Any]) -> None:
-        self._items.put((EVENTS, orjson.dumps(event) + b"\n"))
+        self._put(EVENTS, orjson.dumps(event) + b"\n")
+
+    def _put(self, kind: str, data: bytes) -> None:
+        if self._behind is not None or self._failed is not None:
+            return
+        self._handed_bytes += len(data)
+        if self._handed_bytes - self._written_bytes > MOST_WAITING_BYTES:
+            waiting = f"{MOST_WAITING_BYTES >> 20} MiB of evidence wait to be written"
+            self._behind = StorageFailed(f"{self.folder}: the disk cannot keep up, {waiting}")
+            return
+        self._items.put((kind, data))
 
     def _sync(self) -> None:
-        for parts in self._parts.values():
-            parts.sync()
+        for files in self._files.values():
+            files.sync()
 
     def _work(self) -> None:
         ticked = synced = time.monotonic()
         while True:
             batch, last = self._batch()
+            size = sum(map(len, chain.from_iterable(batch.values())))
             now = time.monotonic()
             if now - ticked >= TICK_S and self._now is not None and self._now() >= 0:
-                batch.append((EVENTS, orjson.dumps({"e": "clock", "t": self._now()}) + b"\n"))
+                tick = orjson.dumps({"e": "clock", "t": self._now()}) + b"\n"
+                batch.setdefault(EVENTS, []).append(tick)
                 ticked = now
             self._write(batch, sync=now - synced >= SYNC_S)
+            self._written_bytes += size
             synced = now if now - synced >= SYNC_S else synced
             if last:
                 return
 
-    def _batch(self) -> tuple[list[tuple[str, bytes]], bool]:
-        """What waits to be written, and whether it is the last of it."""
-        batch: list[tuple[str, bytes]] = []
+    def _batch(self) -> tuple[dict[str, list[bytes]], bool]:
+        """What waits to be written, gathered for a moment, and whether it is the last of it."""
+        batch: dict[str, list[bytes]] = {}
         try:
             item = self._items.get(timeout=TICK_S)
+            if item is not None:
+                time.sleep(GATHER_S)
             while item is not None:
-                batch.append(item)
+                batch.setdefault(item[0], []).append(item[1])
                 item = self._items.get_nowait()
         except queue.Empty:
             return batch, False
         return batch, True
 
-    def _write(self, batch: list[tuple[str, bytes]], sync: bool) -> None:
+    def _write(self, batch: dict[str, list[bytes]], sync: bool) -> None:
         if self._failed is not None:
             return
         try:
-            for kind in (EVENTS, OUTPUTS):
-                data = b"".join(d for k, d in batch if k == kind)
-                if data:
-                    self._parts[kind].append(data)
+            for kind in _SUFFIX:
+                if kind in batch:
+                    self._files[kind].append(b"".join(batch[kind]))
             if sync:
                 self._sync()
         except OSError as error:

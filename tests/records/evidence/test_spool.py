@@ -112,7 +112,7 @@ def test_a_line_torn_by_the_kill_is_left_out_and_counted(tmp_path):
 
 
 def test_sealing_killed_at_any_step_and_done_again_gives_the_same_folder(tmp_path, monkeypatch):
-    steps = ["write_table", "write_lines", "write_json", "write_manifest"]
+    steps = ["write_groups", "write_lines", "write_json", "write_manifest"]
     wanted = None
     for step in [None, *steps]:
         path = tmp_path / str(step)
