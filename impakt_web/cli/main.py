@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "verify": "impakt_web.cli.verify",
     "upload": "impakt_web.cli.upload",
     "reference-endpoint": "impakt_web.cli.reference_endpoint",
+    "calibrate": "impakt_web.cli.calibrate",
 }
 
 

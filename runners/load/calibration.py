@@ -42,13 +42,16 @@ def places() -> list[Path]:
     when that is set, then ${XDG_STATE_HOME:-~/.local/state}/impakt/calibration.json.
     """
     if named := os.environ.get("IMPAKT_CALIBRATION"):
-        return [Path(named).expanduser()]
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    # Not `expanduser`: it raises for a user without a home.
-    out = [Path(os.path.expanduser(state)) / "impakt" / FILE]  # noqa: PTH111
+        return [_path(named)]
+    out = [_path(os.environ.get("XDG_STATE_HOME") or "~/.local/state") / "impakt" / FILE]
     if data := os.environ.get("IMPAKT_DATA"):
-        out.insert(0, Path(data).expanduser() / FILE)
+        out.insert(0, _path(data) / FILE)
     return out
+
+
+def _path(text: str) -> Path:
+    # Path.expanduser raises for a user without a home.
+    return Path(os.path.expanduser(text))
 
 
 def host_of(transport: str, stamp_source: str | None) -> dict[str, Any]:
