@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,14 @@ import pytest
 from records.evidence.folder import EvidenceFolder
 from records.traces.reading import parse_trace
 from runners.load.plan import LoadPlan
-from runners.load.run import run_load
+from runners.load.run import TRANSPORTS, run_load
 from tests.runners.load.server import ANSWER, ScriptedServer
+
+
+@pytest.fixture(params=sorted(TRANSPORTS))
+def transport(request):
+    """Each way of sending in turn."""
+    return request.param
 
 
 @pytest.fixture
@@ -19,9 +28,9 @@ def serve():
     """Starts scripted servers: `serve(response)` or `serve(lambda request: response)`."""
     started = []
 
-    def start(script=ANSWER):
+    def start(script=ANSWER, **options):
         answer = script if callable(script) else lambda request: script
-        started.append(ScriptedServer(answer))
+        started.append(ScriptedServer(answer, **options))
         return started[-1]
 
     yield start
@@ -52,6 +61,22 @@ def load(tmp_path):
         return outcome, EvidenceFolder.open(folder)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    """(certificate, key) of a server on this machine that no authority but itself vouches for."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        assert not os.environ.get("CI"), "openssl is missing"
+        pytest.skip("needs the openssl command to make a certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    out = ["-nodes", "-days", "2", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run([*command, *names, *out], check=True, capture_output=True)
+    return cert, key
 
 
 def rows(folder: EvidenceFolder, table: str) -> list[dict]:

@@ -70,8 +70,8 @@ class ScriptedServer:
         self.models: tuple[int, Any] = (200, MODELS)
         self.seen: list[dict[str, Any]] = []
         self.log: list[Write] = []
-        # Bodies of requests are left unread for as long after their head.
-        self.reads_after_s = 0.0
+        # Seconds for which the body of a request, by its id, is left unread after the head.
+        self.reads_after_s: dict[str, float] = {}
         self.connections = 0
         self.port = 0
         self._idle: set[asyncio.StreamWriter] = set()
@@ -152,9 +152,10 @@ class ScriptedServer:
         method, path, _ = head[0].split(" ")
         pairs = (line.split(": ", 1) for line in head[1:] if ":" in line)
         headers = {k.lower(): v for k, v in pairs}
-        if self.reads_after_s and method == "POST":
+        wait_s = self.reads_after_s.get(headers.get("x-request-id", ""))
+        if wait_s is not None:
             writer.transport.pause_reading()  # type: ignore[attr-defined]
-            await asyncio.sleep(self.reads_after_s)
+            await asyncio.sleep(wait_s)
             writer.transport.resume_reading()  # type: ignore[attr-defined]
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         return {
