@@ -1,90 +1,111 @@
-"""The httpx transport: one attempt over HTTP, and where foreign errors become ours.
+"""The httpx transport: for proxies, HTTP/2 and whatever the fast one does not speak.
 
 Nothing from the environment is used (no proxies, no netrc), no redirect is
-followed, TLS is verified. A body is never decoded before its bytes have a time.
+followed, TLS is verified against the name asked for. Connections go to the
+addresses that were checked once. A body is never decoded before its bytes have
+a time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import socket
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import httpx
 
+from records.errors import BadInput
 from runners.load.answer import BadEvent
 from runners.load.attempt import Attempt, Broken
 from runners.load.body import PATHS, BodyReader
-from runners.load.plan import LoadPlan, Secret
+from runners.load.foreign import FOREIGN, broken
+from runners.load.lines import Line, Lines
+from runners.load.plan import LoadPlan
+from runners.load.transport import Gate, Timers
 
-# Below the 5 s after which common servers close an idle connection.
-_KEEP_IDLE_S = 4.0
 _MAX_ERROR_BODY = 64 << 10
 _MAX_MODELS = 4 << 20
 # How long the tail of a finished stream may take, for the connection's reuse.
 _TAIL_S = 1.0
 # A connection that was closed under us while idle says so at once.
 _STALE_S = 0.25
-_MAX_RESENDS = 3
-Gate = Callable[[], Awaitable[None]]
-# httpx translates most of what its lower layers raise, uvloop's closed handles not.
-_FOREIGN = (httpx.HTTPError, httpx.StreamError, OSError, RuntimeError)
+# What httpx unpacks; anything else it would hand on as it came.
+_ENCODINGS = {"", "identity", "gzip", "deflate", "zstd"}
+_FIRST_BYTES = 120
+Wait = Callable[[], Awaitable[None]]
+# Of httpcore's trace: the first thing on a connection that is there already.
+_HEADERS = ".send_request_headers.started"
 
 
 class HttpxClient:
-    """Sends attempts to one endpoint. `now` gives seconds from run start.
+    """Sends attempts to one endpoint. `now` gives seconds from run start."""
 
-    Every connection has a transport of its own: one pool for all looks through
-    all its idle connections at every request, which costs milliseconds at a
-    few hundred of them.
-    """
+    stamp_source = "user"
 
-    def __init__(self, plan: LoadPlan, now: Callable[[], float]) -> None:
+    def __init__(
+        self, plan: LoadPlan, now: Callable[[], float], timers: Timers | None = None
+    ) -> None:
         self._plan, self.now = plan, now
         url = httpx.URL(plan.url)
         self._url = url.copy_with(username=None, password=None, fragment=None)
-        self._headers = {"User-Agent": "impakt", "Accept-Encoding": "identity"}
-        self._headers |= _authorization(url, plan.api_key)
-        self._tls = httpx.create_ssl_context(trust_env=False)
-        self._idle: list[httpx.AsyncHTTPTransport] = []
-        self._all: list[httpx.AsyncHTTPTransport] = []
+        self._headers = {
+            "User-Agent": "impakt",
+            "Accept-Encoding": "identity",
+            "Host": self._url.netloc.decode("ascii"),
+            **_authorization(url, plan),
+        }
+        self._lines = Lines(plan, self._url)
+        self._http_version: str | None = None
+        self._counts: Counter[str] = Counter()
 
-    def _at(self, path: str) -> httpx.URL:
-        # A query after the path (api-version, say) stays where it is.
-        raw = self._url.raw_path.split(b"?", 1)
-        query = b"?" + raw[1] if len(raw) == 2 else b""
-        return self._url.copy_with(raw_path=raw[0].rstrip(b"/") + path.encode() + query)
+    def begin(self) -> None:
+        """Run start has been set; nothing here is counted from it."""
 
-    def _take_line(self) -> httpx.AsyncHTTPTransport:
-        """The connection used last, which is least likely to have been closed, or a new one."""
-        if self._idle:
-            return self._idle.pop()
-        limits = httpx.Limits(max_connections=1, keepalive_expiry=_KEEP_IDLE_S)
-        line = httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits)
-        self._all.append(line)
-        return line
+    def told(self) -> dict[str, object]:
+        """What run.json keeps of the transport; `connections` are attempts by theirs."""
+        return {
+            "name": "httpx",
+            "stamp_source": self.stamp_source,
+            "http_version": self._http_version,
+            "through_proxy": self._plan.proxy is not None,
+            "addresses": self._lines.places,
+            "connections": {kind: self._counts[kind] for kind in ("new", "reused", "resent")},
+        }
 
     async def get_models(self, timeout_s: float) -> tuple[int, bytes]:
-        """Status and body of GET /models; Broken when no answer came."""
-        line = self._take_line()
-        request = httpx.Request("GET", self._at("/models"), headers=self._headers)
+        """Status and body of GET /models.
+
+        Broken when no answer came, HostNotAllowed when no load may go there.
+        """
         try:
             async with asyncio.timeout(timeout_s):
-                response = await line.handle_async_request(request)
+                await self._lines.find()
+                each_s = timeout_s / max(1, len(self._lines.places))
+                return await self._lines.over_places(lambda: self._models(each_s))
+        except TimeoutError:
+            raise Broken("timeout", f"no answer within {timeout_s:g} s") from None
+
+    async def _models(self, connect_s: float) -> tuple[int, bytes]:
+        with self._lines.line() as line:
+
+            async def on_trace(event: str, info: Mapping[str, Any]) -> None:
+                self._lines.note(event, info)
+
+            more = {"timeout": {"connect": connect_s}, "trace": on_trace}
+            request = self._request("GET", "/models", line, more)
+            try:
+                response = await line.transport.handle_async_request(request)
                 try:
                     body = await _limited(response.aiter_bytes(), _MAX_MODELS)
                 finally:
                     await response.aclose()
-        except TimeoutError:
-            raise Broken("timeout", f"no answer within {timeout_s:g} s") from None
-        except _FOREIGN as error:
-            raise broken(error) from error
-        finally:
-            self._idle.append(line)
-        return response.status_code, body
+            except FOREIGN as error:
+                raise broken(error) from error
+            self._http_version = response.http_version
+            self._lines.shared = response.http_version == "HTTP/2"
+            return response.status_code, body
 
     async def send(
         self, attempt: Attempt, body: bytes, headers: Mapping[str, str], gate: Gate
@@ -93,88 +114,145 @@ class HttpxClient:
 
         `gate` is awaited right before the first thing reaches the network, a new
         connection included, so that all that our library needs can be done
-        before the intended time. Broken for every failure of the transport. May
-        be cancelled at any time.
+        before the intended time; with HTTP/2 before that, since the library
+        must not be held up between two of its streams. Broken for every failure
+        of the transport. May be cancelled at any time.
         """
-        for _ in range(_MAX_RESENDS):
-            try:
-                await self._send_once(attempt, body, headers, gate)
-                return
-            except Broken as error:
-                if not self._was_stale(attempt, error):
-                    raise
-            attempt.connection = "resent"
-        await self._send_once(attempt, body, headers, gate)
+        await self._lines.find()
+        wait: Wait = getattr(gate, "wait", gate)  # type: ignore[arg-type]
+        if self._lines.shared:
+            await wait()
+        try:
+            await self._lines.over_places(lambda: self._send_once(attempt, body, headers, wait))
+            return
+        except Broken as error:
+            if not self._was_stale(attempt, error):
+                raise
+        # Never on another idle connection, which may be as stale; and only once, since
+        # what closes a new connection is the server's doing.
+        attempt.connection = "resent"
+        self._counts["resent"] += 1
+        await self._send_once(attempt, body, headers, wait, fresh=True)
 
     def _was_stale(self, attempt: Attempt, error: Broken) -> bool:
         """Whether an idle connection had been closed before the server read the request."""
         quick = attempt.sent_s is not None and self.now() - attempt.sent_s < _STALE_S
         unanswered = attempt.first_byte_s is None and error.kind == "connection_reset"
-        return quick and unanswered and attempt.connection in ("reused", "resent")
+        return quick and unanswered and attempt.connection == "reused"
 
     async def _send_once(
-        self, attempt: Attempt, body: bytes, headers: Mapping[str, str], gate: Gate
+        self,
+        attempt: Attempt,
+        body: bytes,
+        headers: Mapping[str, str],
+        wait: Wait,
+        fresh: bool = False,
     ) -> None:
-        async def on_trace(event: str, _info: Mapping[str, Any]) -> None:
-            if attempt.connection is not None:
-                return
-            new = event.startswith("connection.connect_") and event.endswith(".started")
-            if new or event == "http11.send_request_headers.started":
-                await gate()
-                attempt.connection = "new" if new else "reused"
+        with self._lines.line(fresh) as line:
 
-        request = httpx.Request(
-            "POST",
-            self._at(PATHS[self._plan.api]),
-            content=body,
-            headers={**self._headers, "Content-Type": "application/json", **headers},
-            extensions={"trace": on_trace},
-        )
-        line = self._take_line()
-        try:
-            response = await line.handle_async_request(request)
+            async def on_trace(event: str, info: Mapping[str, Any]) -> None:
+                self._lines.note(event, info)
+                new = event.startswith("connection.connect_") and event.endswith(".started")
+                if attempt.connection is not None or not (new or event.endswith(_HEADERS)):
+                    return
+                if not self._lines.shared:
+                    await wait()
+                attempt.connection = "new" if new else "reused"
+                self._counts[attempt.connection] += 1
+
+            headers = {"Content-Type": "application/json", **headers}
+            path, more = PATHS[self._plan.api], {"trace": on_trace}
+            request = self._request("POST", path, line, more, headers, body)
             try:
-                await self._read(response, attempt)
-            finally:
-                await response.aclose()
-        except _FOREIGN as error:
-            raise broken(error) from error
-        except BadEvent as error:
-            raise Broken("bad_response", str(error)) from error
-        finally:
-            self._idle.append(line)
+                response = await line.transport.handle_async_request(request)
+                try:
+                    await self._read(response, attempt)
+                finally:
+                    await response.aclose()
+            except FOREIGN as error:
+                raise broken(error) from error
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        await self._lines.close()
 
     async def _read(self, response: httpx.Response, attempt: Attempt) -> None:
+        await self._unless_late(attempt)
         attempt.first_byte_s = self.now()
         attempt.http_status = response.status_code
+        attempt.retry_after = response.headers.get("retry-after")
         stream = response.aiter_bytes()
         if not response.is_success:
             attempt.error_text = await _error_text(stream)
             return
-        reader = BodyReader(attempt.answer)
-        async for data in stream:
-            reader.feed(data, self.now())
-            if attempt.answer.done or attempt.answer.error is not None:
-                attempt.end_s = self.now()
-                await _drain(stream)
-                return
-        attempt.end_s = self.now()
-        reader.end(attempt.end_s)
+        _check_encoding(response)
+        reader, first = BodyReader(attempt.answer), b""
+        try:
+            async for data in stream:
+                at_s = await self._unless_late(attempt)
+                first = first or data[:_FIRST_BYTES]
+                reader.feed(data, at_s)
+                if attempt.answer.done or attempt.answer.error is not None:
+                    attempt.end_s = self.now()
+                    await _drain(stream)
+                    return
+            attempt.end_s = await self._unless_late(attempt)
+            reader.end(attempt.end_s)
+        except BadEvent as error:
+            raise Broken("bad_response", f"{error}; it begins {first!r}") from error
 
-    async def close(self) -> None:
-        """Closes every connection."""
-        for line in self._all:
-            await line.aclose()
+    async def _unless_late(self, attempt: Attempt) -> float:
+        """The time now. Past the attempt's limit it waits for the end that is due, so that
+        our own lateness makes no answer of what came after it."""
+        at_s = self.now()
+        if attempt.limit_s is not None and at_s > attempt.limit_s:
+            await asyncio.get_running_loop().create_future()
+        return at_s
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        line: Line,
+        extensions: dict[str, Any],
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+    ) -> httpx.Request:
+        # A query after the path (api-version, say) stays where it is.
+        raw = self._url.raw_path.split(b"?", 1)
+        query = b"?" + raw[1] if len(raw) == 2 else b""
+        url = self._url.copy_with(raw_path=raw[0].rstrip(b"/") + path.encode() + query)
+        # The certificate is checked by name, though the connection goes to an address.
+        name = self._url.raw_host.decode("ascii").rstrip(".")
+        return httpx.Request(
+            method,
+            url if line.place is None else url.copy_with(host=line.place),
+            headers={**self._headers, **(headers or {})},
+            content=content,
+            extensions={"sni_hostname": name, **extensions},
+        )
 
 
-def _authorization(url: httpx.URL, key: Secret | None) -> dict[str, str]:
+def _authorization(url: httpx.URL, plan: LoadPlan) -> dict[str, str]:
     """The key when there is one, else what the URL itself carries."""
-    if key is not None:
-        return {"Authorization": f"Bearer {key.reveal()}"}
+    if plan.api_key is not None:
+        key = plan.api_key.reveal()
+        if not (key.isascii() and key.isprintable()):
+            # Checked here, because the library's own complaint would quote it.
+            raise BadInput("API key: printable ASCII only; a line break came along, perhaps")
+        if plan.api_key_header is not None:
+            return {plan.api_key_header: key}
+        return {"Authorization": f"Bearer {key}"}
     if not url.userinfo:
         return {}
     pair = f"{url.username}:{url.password}".encode()
     return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+
+
+def _check_encoding(response: httpx.Response) -> None:
+    for name in response.headers.get("content-encoding", "").lower().split(","):
+        if name.strip() not in _ENCODINGS:
+            raise Broken("bad_response", f"a body in an unknown encoding: {name.strip()[:40]!r}")
 
 
 async def _limited(stream: AsyncIterator[bytes], limit: int) -> bytes:
@@ -198,39 +276,5 @@ async def _drain(stream: AsyncIterator[bytes]) -> None:
         async with asyncio.timeout(_TAIL_S):
             async for _ in stream:
                 pass
-    except (TimeoutError, *_FOREIGN):
+    except (TimeoutError, *FOREIGN):
         return
-
-
-def broken(error: Exception) -> Broken:
-    """What a foreign error is in our words."""
-    causes = list(_causes(error))
-    root = str(causes[-1]) or type(causes[-1]).__name__
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return Broken("dns", f"the host name is not known ({root})")
-    if any(isinstance(cause, ssl.SSLError) for cause in causes):
-        return Broken("tls", f"the TLS handshake failed ({root})")
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        return Broken("connect", f"no connection ({root})")
-    if isinstance(error, httpx.NetworkError | OSError | RuntimeError):
-        return Broken("connection_reset", text)
-    if isinstance(error, httpx.RemoteProtocolError):
-        return Broken(_protocol_kind(str(error)), text)
-    return Broken("bad_response", text)
-
-
-def _protocol_kind(text: str) -> str:
-    if "without sending complete" in text:
-        return "truncated"
-    return "connection_reset" if "disconnected" in text else "bad_response"
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        if isinstance(seen, BaseExceptionGroup):
-            seen = seen.exceptions[0]
-        else:
-            seen = seen.__cause__ or seen.__context__
