@@ -14,16 +14,13 @@ surrogate pair may stand alone: a server may split one over two chunks.
 
 from __future__ import annotations
 
-import os
 import struct
 import sys
 import zlib
 from array import array
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import NamedTuple, Protocol
 
 _FRAME = struct.Struct("<II")
 _HEAD = struct.Struct("<HHIIII")
@@ -31,8 +28,6 @@ _HAS_TOTALS = 1
 _UNKNOWN = b"\xff" * 8
 # No record of ours is longer; a length beyond it is not one.
 _MOST_BYTES = 1 << 30
-
-Key = tuple[str, int]
 
 
 class ChunkPart(Protocol):
@@ -53,8 +48,19 @@ class ChunkPart(Protocol):
     def reasoning(self) -> str: ...
 
 
-@dataclass(frozen=True)
-class StoredPart:
+class PartHead(NamedTuple):
+    """What the index of a spool needs to know of a record, and where its payload lies."""
+
+    offset: int
+    length: int
+    request_id: str
+    attempt: int
+    chunks: int
+    has_text: bool
+    last_us: int | None
+
+
+class StoredPart(NamedTuple):
     """A part as it was read back; `totals` is empty when no chunk had one."""
 
     times_us: bytes
@@ -86,100 +92,48 @@ def _little(numbers: array[int]) -> bytes:
     return numbers.tobytes()
 
 
-class Ranges:
-    """Byte ranges of files on disk, remembered as numbers and read when they are needed."""
-
-    def __init__(self) -> None:
-        self._handles: list[int] = []
-        self._file, self._offset, self._length = array("I"), array("Q"), array("Q")
-
-    def open(self, path: Path) -> int:
-        """Takes in a file; the number under which `add` knows it."""
-        self._handles.append(os.open(path, os.O_RDONLY))
-        return len(self._handles) - 1
-
-    def add(self, file: int, offset: int, length: int) -> int:
-        """Remembers a range; the number under which `read` gives it."""
-        self._file.append(file)
-        self._offset.append(offset)
-        self._length.append(length)
-        return len(self._file) - 1
-
-    def read(self, number: int) -> bytes:
-        """The bytes of a range."""
-        handle = self._handles[self._file[number]]
-        return os.pread(handle, self._length[number], self._offset[number])
-
-    def close(self) -> None:
-        """Closes the files."""
-        while self._handles:
-            os.close(self._handles.pop())
-
-
-class PartIndex:
-    """Which attempts have parts, where these lie, and until when they came."""
-
-    def __init__(self, ranges: Ranges) -> None:
-        self._ranges = ranges
-        self._of: dict[Key, list[int]] = {}
-        self.chunks: dict[Key, int] = {}
-        self.with_text: set[Key] = set()
-        self.last_us: int | None = None
-        self.torn = 0
-
-    def take_file(self, path: Path) -> None:
-        """Takes in one file, up to a record that a kill has torn."""
-        file = self._ranges.open(path)
-        with path.open("rb") as handle:
-            for offset, payload in self._whole_records(handle):
-                self._take(file, offset, payload)
-
-    def _whole_records(self, handle: BinaryIO) -> Iterator[tuple[int, bytes]]:
-        offset = 0
+def part_heads(path: Path) -> Iterator[PartHead | None]:
+    """The records of a file, in order; None at last when a kill has torn one."""
+    offset = 0
+    with path.open("rb") as handle:
         while frame := handle.read(_FRAME.size):
             payload = b""
             if len(frame) == _FRAME.size:
                 length, check = _FRAME.unpack(frame)
                 payload = handle.read(length) if length <= _MOST_BYTES else b""
             if not payload or len(payload) != length or zlib.crc32(payload) != check:
-                self.torn += 1
+                yield None
                 return
-            yield offset + _FRAME.size, payload
+            yield _head(offset + _FRAME.size, payload)
             offset += _FRAME.size + length
 
-    def _take(self, file: int, offset: int, payload: bytes) -> None:
-        size, _flags, attempt, count, text, reasoning = _HEAD.unpack_from(payload)
-        after = _HEAD.size + size
-        key = (payload[_HEAD.size : after].decode(), attempt)
-        number = self._ranges.add(file, offset, len(payload))
-        self._of.setdefault(key, []).append(number)
-        if text or reasoning:
-            self.with_text.add(key)
-        if count:
-            self.chunks[key] = self.chunks.get(key, 0) + count
-            last = int.from_bytes(
-                payload[after + 8 * count - 8 : after + 8 * count], "little", signed=True
-            )
-            self.last_us = last if self.last_us is None else max(self.last_us, last)
 
-    def parts(self, key: Key) -> Iterator[StoredPart]:
-        """The parts of one attempt, in the order in which they came."""
-        for number in self._of.get(key, ()):
-            yield _unpack(self._ranges.read(number))
-
-    def seen_s(self, key: Key) -> tuple[float | None, float | None]:
-        """When the first and the last token-bearing chunk of an attempt came."""
-        times = b"".join(part.times_us for part in self.parts(key))
-        if not times:
-            return None, None
-        first, last = (int.from_bytes(t, "little", signed=True) for t in (times[:8], times[-8:]))
-        return first / 1e6, last / 1e6
-
-
-def _unpack(payload: bytes) -> StoredPart:
-    size, flags, _attempt, count, text, reasoning = _HEAD.unpack_from(payload)
+def _head(offset: int, payload: bytes) -> PartHead:
+    size, _flags, attempt, count, text, reasoning = _HEAD.unpack_from(payload)
     at = _HEAD.size + size
-    ends = [at]
-    for length in (8 * count, 8 * count * (flags & _HAS_TOTALS), text, reasoning):
-        ends.append(ends[-1] + length)
-    return StoredPart(*(payload[a:b] for a, b in pairwise(ends)))
+    end = at + 8 * count
+    last = int.from_bytes(payload[end - 8 : end], "little", signed=True) if count else None
+    name = payload[_HEAD.size : at].decode()
+    return PartHead(offset, len(payload), name, attempt, count, bool(text or reasoning), last)
+
+
+def unpack_part(payload: bytes) -> StoredPart:
+    """The part in a record's payload."""
+    size, flags, _attempt, count, text, reasoning = _HEAD.unpack_from(payload)
+    times = _HEAD.size + size
+    totals = times + 8 * count
+    said = totals + (8 * count if flags & _HAS_TOTALS else 0)
+    thought = said + text
+    return StoredPart(
+        payload[times:totals], payload[totals:said], payload[said:thought],
+        payload[thought : thought + reasoning],
+    )  # fmt: skip
+
+
+def seen_s(parts: Iterable[StoredPart]) -> tuple[float | None, float | None]:
+    """When the first and the last token-bearing chunk of an attempt came, from run start."""
+    times = b"".join(part.times_us for part in parts)
+    if not times:
+        return None, None
+    first, last = (int.from_bytes(t, "little", signed=True) for t in (times[:8], times[-8:]))
+    return first / 1e6, last / 1e6

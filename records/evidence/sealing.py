@@ -16,9 +16,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from records.evidence.answer_parts import Key
+from records.evidence.answer_parts import seen_s
 from records.evidence.chunks import Ints, chunk_table
-from records.evidence.spooled import Spooled
+from records.evidence.spooled import Key, Spooled, Try
 from records.evidence.tables import GROUP_ROWS, group_sizes, table_of
 
 COUNTED = (
@@ -26,6 +26,8 @@ COUNTED = (
     "last_token_s", "end_s",
 )  # fmt: skip
 _ANSWER = ("text", "reasoning", "tool_calls")
+_NAMED = ("request_id", "attempt", *_ANSWER, "sha256")
+_UNKNOWN = b"\xff"
 
 
 class Sealing:
@@ -33,10 +35,7 @@ class Sealing:
 
     def __init__(self, spooled: Spooled) -> None:
         self._spooled = spooled
-        order = {request_id: i for i, request_id in enumerate(spooled.plan)}
-        self._keys: list[Key] = sorted(
-            {**spooled.sent, **spooled.ended}, key=lambda k: (order.get(k[0], 0), k[1])
-        )
+        self._tries = spooled.tries()
 
     def table(self, name: str) -> Iterator[pa.Table]:
         """The row groups of one table; none when it has no rows."""
@@ -46,33 +45,33 @@ class Sealing:
         if name == "requests":
             rows = self._requests()
         elif name == "attempts":
-            rows = map(self._attempt, self._keys)
+            rows = map(self._attempt, self._tries)
         return _grouped(name, iter(rows))
 
-    def _attempt(self, key: Key) -> dict[str, Any]:
-        ended = self._spooled.attempt(key)
+    def _attempt(self, one: Try) -> dict[str, Any]:
+        ended = self._spooled.attempt(one)
         if ended is not None:
             return dict(ended["row"])
         # Sent, and nobody saw its end.
-        first_s, last_s = self._spooled.parts.seen_s(key)
+        first_s, last_s = seen_s(self._spooled.parts(one))
         return {
-            "request_id": key[0], "attempt": key[1], "sent_s": self._spooled.sent[key],
+            "request_id": one.key[0], "attempt": one.key[1], "sent_s": one.sent_s,
             "first_token_s": first_s, "last_token_s": last_s,
             "end_s": self._spooled.alive_until_s, "outcome": "interrupted",
             "phase_grade": "not_observable",
         }  # fmt: skip
 
     def _requests(self) -> Iterator[dict[str, Any]]:
-        tries: dict[str, list[Key]] = {}
-        for key in self._keys:
-            if key[0] not in self._spooled.requests:
-                tries.setdefault(key[0], []).append(key)
+        tries: dict[str, list[Try]] = {}
+        for one in self._tries:
+            if one.key[0] not in self._spooled.requests:
+                tries.setdefault(one.key[0], []).append(one)
         for request_id in self._spooled.plan:
             row = self._request(request_id, tries.get(request_id, []))
             if row is not None:
                 yield row
 
-    def _request(self, request_id: str, tries: list[Key]) -> dict[str, Any] | None:
+    def _request(self, request_id: str, tries: list[Try]) -> dict[str, Any] | None:
         planned, done = self._spooled.planned(request_id), self._spooled.request(request_id)
         if done is not None:
             return {**planned, **done}
@@ -93,41 +92,29 @@ class Sealing:
         }  # fmt: skip
 
     def _chunks(self) -> Iterator[pa.Table]:
-        counts = {key: n for key in self._keys if (n := self._count(key))}
-        keys = iter(counts)
-        for size in group_sizes(counts.values()):
-            group = list(islice(keys, size))
-            yield self._chunk_group(group, [counts[key] for key in group])
+        answered = [one for one in self._tries if one.chunks]
+        rest = iter(answered)
+        for size in group_sizes(one.chunks for one in answered):
+            yield self._chunk_group(list(islice(rest, size)))
 
-    def _count(self, key: Key) -> int:
-        if key in self._spooled.listed:
-            return len(self._listed(key)["gap_us"]) + 1
-        return self._spooled.parts.chunks.get(key, 0)
-
-    def _chunk_group(self, keys: list[Key], counts: list[int]) -> pa.Table:
-        times, totals, finals = [], [], []
-        for key in keys:
-            row = (self._spooled.attempt(key) or {}).get("row", {})
-            finals.append(_final_count(row))
-            for taken_times, taken_totals in self._numbers(key):
-                times.append(taken_times)
-                totals.append(taken_totals or b"\xff" * len(taken_times))
+    def _chunk_group(self, tries: list[Try]) -> pa.Table:
+        times, totals = [], []
+        for one in tries:
+            for part_times, part_totals in self._numbers(one):
+                times.append(part_times)
+                totals.append(part_totals or _UNKNOWN * len(part_times))
         return chunk_table(
-            keys, np.array(counts), _ints(times), _ints(totals), np.array(finals, np.int64)
-        )
+            [one.key for one in tries], _ints(one.chunks for one in tries), _joined_ints(times),
+            _joined_ints(totals), _ints(one.final for one in tries),
+        )  # fmt: skip
 
-    def _numbers(self, key: Key) -> Iterator[tuple[bytes, bytes]]:
-        if key not in self._spooled.listed:
-            for part in self._spooled.parts.parts(key):
-                yield part.times_us, part.totals
-            return
-        listed = self._listed(key)
-        times = list(accumulate(listed["gap_us"], initial=listed["first_us"]))
-        totals = list(accumulate(listed.get("tokens") or ()))
-        yield np.array(times, "<i8").tobytes(), np.array(totals, "<i8").tobytes()
-
-    def _listed(self, key: Key) -> dict[str, Any]:
-        return dict((self._spooled.attempt(key) or {})["chunks"])
+    def _numbers(self, one: Try) -> Iterable[tuple[bytes, bytes]]:
+        if not one.listed:
+            return (part[:2] for part in self._spooled.parts(one))
+        listed = (self._spooled.attempt(one) or {})["chunks"]
+        times = accumulate(listed["gap_us"], initial=listed["first_us"])
+        totals = accumulate(listed.get("tokens") or ())
+        return [(_ints(times).astype("<i8").tobytes(), _ints(totals).astype("<i8").tobytes())]
 
     def outputs(self) -> Iterator[bytes]:
         """Lines of the answers; those that came in parts are joined, one at a time.
@@ -136,25 +123,25 @@ class Sealing:
         seen of the others.
         """
         told: set[Key] = set()
+        parts = {one.key: one for one in self._tries if one.has_text}
         for line in self._spooled.output_lines():
             said = orjson.loads(line)
             key = (said["request_id"], said["attempt"])
             told.add(key)
-            yield line if "sha256" in said else self._output(key, said)
-        for key in self._keys:
-            if key in self._spooled.parts.with_text and key not in told:
-                yield self._output(key, {"request_id": key[0], "attempt": key[1]})
+            yield line if "sha256" in said else self._output(key, said, parts.get(key))
+        for key, one in parts.items():
+            if key not in told:
+                yield self._output(key, {}, one)
 
-    def _output(self, key: Key, said: dict[str, Any]) -> bytes:
+    def _output(self, key: Key, said: Mapping[str, Any], one: Try | None) -> bytes:
         answer = {name: said.get(name) for name in _ANSWER}
-        if key in self._spooled.parts.with_text:
-            parts = list(self._spooled.parts.parts(key))
-            answer["text"] = _joined(part.text for part in parts)
-            answer["reasoning"] = _joined(part.reasoning for part in parts)
-        digest = output_sha256(answer)
-        rest = {k: v for k, v in said.items() if k not in ("request_id", "attempt", *_ANSWER)}
-        line = {"request_id": key[0], "attempt": key[1], **answer, "sha256": digest, **rest}
-        return orjson.dumps(line)
+        if one is not None:
+            parts = list(self._spooled.parts(one))
+            answer["text"] = _text(part.text for part in parts)
+            answer["reasoning"] = _text(part.reasoning for part in parts)
+        rest = {k: v for k, v in said.items() if k not in _NAMED}
+        named = dict(zip(_NAMED, (*key, *answer.values(), output_sha256(answer)), strict=True))
+        return orjson.dumps({**named, **rest})
 
 
 def output_sha256(answer: Mapping[str, Any]) -> str:
@@ -163,7 +150,7 @@ def output_sha256(answer: Mapping[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _joined(parts: Iterable[bytes]) -> str | None:
+def _text(parts: Iterable[bytes]) -> str | None:
     data = b"".join(parts)
     try:
         return data.decode() or None
@@ -173,13 +160,11 @@ def _joined(parts: Iterable[bytes]) -> str | None:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _final_count(row: Mapping[str, Any]) -> int:
-    """The attempt's output tokens, -1 where unknown or where the chunks counted themselves."""
-    final = row.get("output_tokens")
-    return -1 if final is None or row.get("token_count_source") == "chunks" else int(final)
+def _ints(numbers: Iterable[int]) -> Ints:
+    return np.fromiter(numbers, np.int64)
 
 
-def _ints(parts: list[bytes]) -> Ints:
+def _joined_ints(parts: Iterable[bytes]) -> Ints:
     return np.frombuffer(b"".join(parts), "<i8").astype(np.int64, copy=False)
 
 

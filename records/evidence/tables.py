@@ -20,7 +20,7 @@ from records.evidence.columns import LATER, TABLES
 from records.evidence.files import atomic_file
 
 # What a row group holds at most, so that neither writing nor reading holds more at a time.
-GROUP_ROWS, GROUP_CHUNKS = 16_384, 1 << 18
+GROUP_ROWS, GROUP_CHUNKS = 8_192, 1 << 18
 # Integers and truth values keep their nulls; times and text use NaN as pandas does.
 _NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
@@ -29,13 +29,12 @@ def table_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     """An Arrow table of schema TABLES[name]; absent keys are null, unknown keys an error."""
     schema = TABLES[name]
     known = set(schema.names)
-    columns: dict[str, list[Any]] = {column: [] for column in schema.names}
+    rows = list(rows)
     for row in rows:
-        unknown = set(row) - known
-        if unknown:
-            raise BadEvidence(name, sorted(unknown)[0], f"one of {', '.join(schema.names)}")
-        for column, values in columns.items():
-            values.append(row.get(column))
+        if not row.keys() <= known:
+            unknown = sorted(row.keys() - known)[0]
+            raise BadEvidence(name, unknown, f"one of {', '.join(schema.names)}")
+    columns = {column: [row.get(column) for row in rows] for column in schema.names}
     try:
         return pa.Table.from_pydict(columns, schema=schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
