@@ -1,0 +1,286 @@
+"""HTTP/1.x responses out of bytes that arrive in any pieces; no input or output here.
+
+Strict where leniency would mean guessing where a body ends. The one case that counts for
+speed, a receive that is exactly one chunk, is over after a handful of operations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from runners.load.attempt import Broken
+from runners.load.wire.coding import Decoder, decoder_of
+
+_MAX_HEAD = 64 << 10
+_MAX_LINE = 8 << 10
+_SHOWN = 120
+# Where a reader stands: what the next byte belongs to.
+_HEAD, _SIZE, _CHUNK, _CHUNK_END, _TRAILERS, _LENGTH, _CLOSE, _OVER = range(8)
+
+_STATUS = re.compile(rb"HTTP/1\.([0-9]) ([0-9]{3})(?: [^\r\n]*)?")
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?")
+_STARTS = b"HTTP/1."
+# Chunk sizes already met, by the line that named them: a stream repeats a few of them.
+_sizes: dict[bytes, int] = {}
+_MAX_SIZES = 4096
+
+
+class Head(NamedTuple):
+    """The head of a final response. Header names in lower case, repeated ones joined."""
+
+    status: int
+    headers: dict[str, str]
+    minor: int
+
+    def words(self, name: str) -> list[str]:
+        """A header that is a list of words, in lower case."""
+        return [w for part in self.headers.get(name, "").lower().split(",") if (w := part.strip())]
+
+
+def unchanged(text: str) -> str:
+    """Shows everything; for readers that know of no secret."""
+    return text
+
+
+class ResponseReader:
+    """Reads one response: `feed` takes bytes and gives the part of the body that came with them.
+
+    `head` is None until the final head is whole (interim responses are skipped). `over` says
+    that there is nothing more to come: the body is whole, or `fault` says what is wrong with
+    it. `reusable`: the connection may carry another exchange then. `hide` strikes secrets out
+    of texts that quote the server.
+    """
+
+    __slots__ = ("_at", "_begun", "_decoder", "_hide", "_left", "_rest", "_size", "fault", "head",
+                 "over", "reusable")  # fmt: skip
+
+    def __init__(self, hide: Callable[[str], str] = unchanged) -> None:
+        self.head: Head | None = None
+        self.over = False
+        self.fault: Broken | None = None
+        self.reusable = False
+        self._hide = hide
+        self._at = _HEAD
+        self._begun = False
+        # Bytes that are no whole line yet.
+        self._rest = b""
+        self._left = 0
+        self._size = 0
+        self._decoder: Decoder | None = None
+
+    def feed(self, data: bytes) -> bytes:
+        """What `data` adds to the body, transfer and content codings taken off; maybe nothing."""
+        if self._at == _SIZE and not self._rest:
+            end = data.find(b"\r\n")
+            size = _sizes.get(data[:end])
+            if size is not None and end + size + 4 == len(data) and data.endswith(b"\r\n"):
+                piece = data[end + 2 : -2]
+                return piece if self._decoder is None else self._decode(piece)
+        return self._walk(data)
+
+    def eof(self) -> None:
+        """The server closed: a fault unless that is how this body ends."""
+        if self._at == _CLOSE:
+            self._finish()
+            self._decode(b"")
+        elif self.head is not None:
+            self._fail(Broken("truncated", "the connection was closed inside the answer's body"))
+        elif self._rest and not self._rest.startswith(_STARTS):
+            self._fail(self._bad("not HTTP/1", self._rest))
+        else:
+            where = "inside the answer's head" if self._begun else "without an answer"
+            self._fail(Broken("connection_reset", f"the connection was closed {where}"))
+
+    @property
+    def begun(self) -> bool:
+        """Whether any byte came."""
+        return self._begun
+
+    def _walk(self, data: bytes) -> bytes:
+        """Any receive: goes from line to chunk to line as far as the bytes reach."""
+        self._begun = True
+        text, self._rest = self._rest + data, b""
+        pieces: list[bytes] = []
+        pos: int | None = 0
+        try:
+            while pos is not None and pos < len(text) and self._at != _OVER:
+                at = pos
+                pos = self._step(text, at, pieces)
+                if pos is None:
+                    self._rest = text[at:]
+        except Broken as error:
+            # What came before it still counts, however the bytes were cut.
+            self._fail(error)
+        if self.over and pos is not None and pos < len(text):
+            # More than was announced: what follows on this connection means nothing.
+            self.reusable = False
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return body if self._decoder is None else self._decode(body)
+
+    def _step(self, text: bytes, at: int, pieces: list[bytes]) -> int | None:
+        """Takes one item of the framing; where the next begins, None when it is not whole."""
+        if self._at == _HEAD:
+            return self._take_head(text, at)
+        if self._at in (_CHUNK, _LENGTH, _CLOSE):
+            return self._take_data(text, at, pieces)
+        return self._take_line(text, at)
+
+    def _decode(self, body: bytes) -> bytes:
+        if self._decoder is None:
+            return body
+        try:
+            plain = self._decoder.feed(body)
+            if self.over and self.fault is None:
+                self._decoder.finish()
+        except Broken as error:
+            self._fail(error)
+            return b""
+        return plain
+
+    def _fail(self, fault: Broken) -> None:
+        if self.fault is None:
+            self.fault = fault
+        self.reusable = False
+        self._finish()
+
+    def _take_data(self, text: bytes, at: int, pieces: list[bytes]) -> int:
+        if self._at == _CLOSE:
+            pieces.append(text[at:] if at else text)
+            return len(text)
+        end = min(at + self._left, len(text))
+        pieces.append(text[at:end])
+        self._left -= end - at
+        if not self._left:
+            if self._at == _CHUNK:
+                self._at = _CHUNK_END
+            else:
+                self._finish()
+        return end
+
+    def _take_line(self, text: bytes, at: int) -> int | None:
+        """A line of the chunked framing; None when it is not whole."""
+        end = text.find(b"\n", at)
+        if (len(text) if end < 0 else end) - at > _MAX_LINE:
+            raise Broken("bad_response", "a line of the chunked framing that does not end")
+        if end < 0:
+            if self._at == _CHUNK_END and text[at : at + 1] != b"\r":
+                raise self._bad("no line end after a chunk", text[at:])
+            return None
+        if text[end - 1 : end] != b"\r" or end == at:
+            raise self._bad("a bare line feed in the chunked framing", text[at : end + 1])
+        line = text[at : end - 1]
+        if self._at == _SIZE:
+            self._take_size(line)
+        elif self._at == _CHUNK_END:
+            if line:
+                raise self._bad("no line end after a chunk", line)
+            self._at = _SIZE
+        else:
+            self._take_trailer(line)
+        return end + 1
+
+    def _take_size(self, line: bytes) -> None:
+        match = _CHUNK_SIZE.fullmatch(line)
+        if match is None:
+            raise self._bad("a chunk size that is none", line)
+        self._left = int(match[1], 16)
+        self._at = _CHUNK if self._left else _TRAILERS
+        if self._left and match[1] == line and len(_sizes) < _MAX_SIZES:
+            _sizes[line] = self._left
+
+    def _take_trailer(self, line: bytes) -> None:
+        self._size += len(line)
+        if self._size > _MAX_HEAD:
+            raise Broken("bad_response", f"trailers of more than {_MAX_HEAD} bytes")
+        if not line:
+            self._finish()
+
+    def _take_head(self, text: bytes, at: int) -> int | None:
+        start = at
+        while text[start : start + 1] in (b"\r", b"\n"):
+            # Some servers put an empty line after the last response.
+            start += 1
+        self._check_start(text[start : start + _SHOWN])
+        match = _HEAD_END.search(text, start)
+        if (len(text) if match is None else match.start()) - start > _MAX_HEAD:
+            raise Broken("bad_response", f"a head of more than {_MAX_HEAD} bytes")
+        if match is None:
+            return None
+        head = self._parse_head(text[start : match.start()])
+        if head.status == 101:
+            raise Broken("bad_response", "the server switched protocols")
+        if head.status >= 200:
+            self.head = head
+            self._begin_body(head)
+        return match.end()
+
+    def _check_start(self, text: bytes) -> None:
+        """Broken as soon as the first bytes cannot be HTTP/1.x."""
+        if not _STARTS.startswith(text[: len(_STARTS)]):
+            raise self._bad("not HTTP/1", text)
+
+    def _parse_head(self, text: bytes) -> Head:
+        lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
+        match = _STATUS.fullmatch(lines[0])
+        if match is None:
+            raise self._bad("not HTTP: a status line", lines[0])
+        headers: dict[str, str] = {}
+        name = None
+        for line in lines[1:]:
+            if line[:1] in (b" ", b"\t") and name is not None:
+                # A folded line goes on with the value before it.
+                headers[name] += " " + line.strip().decode("latin-1")
+                continue
+            raw, colon, value = line.partition(b":")
+            if not colon or _NAME.fullmatch(raw) is None:
+                raise self._bad("not HTTP: a header line", line)
+            name, said = raw.decode("ascii").lower(), value.strip().decode("latin-1")
+            headers[name] = f"{headers[name]}, {said}" if name in headers else said
+        return Head(int(match[2]), headers, int(match[1]))
+
+    def _begin_body(self, head: Head) -> None:
+        """Where the body ends, by RFC 9112 section 6.3, and what is to be taken off it."""
+        words = head.words("connection")
+        self.reusable = "close" not in words and (head.minor > 0 or "keep-alive" in words)
+        coded = head.words("transfer-encoding")
+        lengths = set(head.words("content-length"))
+        if head.status in (204, 304):
+            self._finish()
+            return
+        if coded:
+            if coded != ["chunked"]:
+                raise self._bad("a transfer encoding", ", ".join(coded).encode())
+            self._at = _SIZE
+            # Two answers to one question: believed once, then the connection is given up.
+            self.reusable = self.reusable and not lengths
+        elif lengths:
+            self._left = self._length(lengths)
+            self._at = _LENGTH
+        else:
+            self._at = _CLOSE
+            self.reusable = False
+        self._decoder = decoder_of(head.headers.get("content-encoding", ""))
+        if self._at == _LENGTH and not self._left:
+            self._finish()
+
+    def _length(self, lengths: set[str]) -> int:
+        said = ", ".join(sorted(lengths))
+        if len(lengths) > 1:
+            raise self._bad("a Content-Length that contradicts itself", said.encode())
+        if not (said.isascii() and said.isdigit() and len(said) <= 15):
+            raise self._bad("a Content-Length", said.encode())
+        return int(said)
+
+    def _finish(self) -> None:
+        self._at = _OVER
+        self.over = True
+
+    def _bad(self, what: str, data: bytes) -> Broken:
+        """`bad_response` with the first bytes of what was met instead."""
+        # Secrets go before the cut, which could leave half of one.
+        said = self._hide(data[: 8 * _SHOWN].decode("latin-1"))[:_SHOWN]
+        return Broken("bad_response", f"{what}: {said.encode('latin-1')!r}")
