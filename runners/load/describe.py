@@ -17,9 +17,11 @@ from records.evidence.canonical import sha256_of
 from records.evidence.run_document import SCHEMA as RUN_SCHEMA
 from records.evidence.workload import with_hashes
 from records.traces.schema import TraceRequest
+from runners.load.calibration import of_this_host
 from runners.load.plan import LoadPlan
+from runners.load.retry import RetryPolicy
 
-_PACKAGES = ("impakt", "httpx", "uvloop", "orjson", "pyarrow")
+_PACKAGES = ("impakt", "httpx", "uvloop", "orjson", "msgspec", "pyarrow")
 _SECRET_NAME = re.compile(r"key|token|secret|password|sig|auth|code", re.IGNORECASE)
 
 
@@ -89,7 +91,8 @@ def run_of(plan: LoadPlan) -> dict[str, Any]:
         "cache_state": plan.cache_state,
         "policies": {
             "max_concurrency": plan.max_concurrency,
-            "retries": 0,
+            "retries": plan.retries,
+            "retry": RetryPolicy(plan.retries, plan.run_id).told(),
             "timeout_s": plan.timeout_s,
             "warmup_s": plan.warmup_s,
             "window_s": plan.window_s,
@@ -103,7 +106,7 @@ def run_of(plan: LoadPlan) -> dict[str, Any]:
         "clock": None,
         "host": _host(),
         "versions": _versions(),
-        "calibration": None,
+        "calibration": of_this_host(plan.transport),
         "replicate": plan.replicate,
         "end": None,
         "generator": None,

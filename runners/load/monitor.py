@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from array import array
 from collections import deque
 from typing import Any
 
@@ -20,7 +21,8 @@ class Monitor:
     def __init__(self, lag_limit_s: float) -> None:
         self._lag_limit_s = lag_limit_s
         self._cpu_s, self._wall_s = time.process_time(), time.monotonic()
-        self._stalls: list[float] = []
+        # Compact: a day of them is 35 MB.
+        self._stalls = array("d")
         self._recent_lags: deque[float] = deque(maxlen=_RECENT)
         self._task: asyncio.Task[None] | None = None
 
@@ -59,7 +61,7 @@ class Monitor:
     def _stall_quantiles(self) -> dict[str, Any] | None:
         if not self._stalls:
             return None
-        values = np.array(self._stalls)
+        values = np.frombuffer(self._stalls)
         out: dict[str, Any] = {"n": len(values), "mean": float(values.mean())}
         out |= {"min": float(values.min()), "max": float(values.max())}
         return out | {k: float(np.quantile(values, q)) for k, q in _QUANTILES.items()}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +21,14 @@ CAPTURES = ("none", "hashes", "full")
 TIMEOUT_S = 600.0
 # Above this p99 schedule lag a run is invalid; CONTRACT "Record".
 LAG_LIMIT_S = 0.010
+MOST_RETRIES = 20
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_PROXY = re.compile(r"https?://[^/]", re.IGNORECASE)
+# What a request has of ours or of HTTP itself; a key there would break it.
+_OUR_HEADERS = frozenset({
+    "accept", "accept-encoding", "connection", "content-length", "content-type", "expect", "host",
+    "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "x-impakt-run", "x-request-id",
+})  # fmt: skip
 
 
 class Secret:
@@ -111,8 +121,25 @@ class LoadPlan:
             if value is not None and not _seconds(value, above_zero):
                 wanted = "above 0" if above_zero else "0 or more"
                 raise BadInput(f"{name}: seconds, {wanted}, not {value}")
+        self._check_transport()
         if not self.requests():
             raise BadInput(f"warm-up and window: no request arrives before {self.end_s:g} s")
+
+    def _check_transport(self) -> None:
+        if not 0 <= self.retries <= MOST_RETRIES:
+            raise BadInput(f"retries: 0 to {MOST_RETRIES}, not {self.retries}")
+        if self.transport != "httpx" and (self.proxy is not None or self.http2):
+            wanted = "a proxy" if self.proxy is not None else "HTTP/2"
+            raise BadInput(f"transport: {wanted} needs httpx, not {self.transport}")
+        if self.proxy is not None and not _PROXY.match(self.proxy):
+            raise BadInput("proxy: an http:// or https:// address with a host")
+        header = self.api_key_header
+        if header is not None and (not _HEADER.fullmatch(header) or header.lower() in _OUR_HEADERS):
+            raise BadInput(f"api key header: a header name that is not one of ours, not {header!r}")
+        for name in ("ca_file", "tokenizer"):
+            path = getattr(self, name)
+            if path is not None:
+                _check_readable(name, path)
 
     @property
     def start_s(self) -> float:
@@ -148,6 +175,18 @@ class LoadPlan:
         return self.timeout_s if stated is None else float(stated)
 
 
+def _check_readable(name: str, path: Path) -> None:
+    try:
+        with path.open("rb") as handle:
+            handle.read(1)
+        if name == "ca_file":
+            ssl.create_default_context(cafile=str(path))
+    except ssl.SSLError as error:
+        raise BadInput(f"{name} {path}: no certificates in PEM form ({error})") from error
+    except OSError as error:
+        raise BadInput(f"{name} {path}: cannot be read ({error.strerror})") from error
+
+
 def _seconds(value: float, above_zero: bool) -> bool:
     return math.isfinite(value) and (value > 0 if above_zero else value >= 0)
 
@@ -177,5 +216,7 @@ class LoadOutcome:
 
 
 OnProgress = Callable[[Progress], None]
+# A line that a person should see before load is sent.
+OnNote = Callable[[str], None]
 # True: a person stopped the run. "interrupted": who runs it must end.
 ShouldStop = Callable[[], bool | str]

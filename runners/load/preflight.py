@@ -4,37 +4,48 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 
-from records.errors import EndpointUnreachable, WrongKey
+from records.errors import EndpointUnreachable, OtherSideFailed, WrongKey
 from runners.load.attempt import Broken
-from runners.load.client import HttpxClient
+from runners.load.body import PATHS
+from runners.load.describe import public_url
+from runners.load.plan import LoadPlan
+from runners.load.tally import WRONG_KEY, Refusal
+from runners.load.transport import Transport
 
 TIMEOUT_S = 10.0
 # What the bundled simulator calls itself in /models.
 SIMULATOR = "impakt-reference-endpoint"
-WRONG_KEY = (401, 403)
+_SHOWN_NAMES, _SHOWN = 5, 80
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
 class Preflight:
-    """What GET /models told. `simulated` is None when it could not tell."""
+    """What GET /models told. `simulated` is None when it could not tell.
+
+    A warning is a note that a person should see before the load.
+    """
 
     simulated: bool | None = None
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
-async def look(client: HttpxClient, url: str, model: str) -> Preflight:
+async def look(transport: Transport, url: str, model: str) -> Preflight:
     """Asks the endpoint for its models, which also warms connection, DNS and JSON.
 
-    EndpointUnreachable without any answer, WrongKey on 401 and 403. A missing
-    list or model is a note only: some servers list none, or an alias.
+    EndpointUnreachable without any answer, naming host, port and cause; WrongKey
+    on 401 and 403; HostNotAllowed where no load may go. A missing list or model is
+    told only: some servers list none, or an alias.
     """
     try:
-        status, body = await client.get_models(TIMEOUT_S)
+        status, body = await transport.get_models(TIMEOUT_S)
     except Broken as error:
-        raise EndpointUnreachable(f"{url}: {error}") from error
+        raise EndpointUnreachable(f"{url}: {_where(url)}: {error}") from error
     if status in WRONG_KEY:
         raise WrongKey(f"{url}: the endpoint refused the API key (HTTP {status})")
     if status != 200:
@@ -42,10 +53,20 @@ async def look(client: HttpxClient, url: str, model: str) -> Preflight:
     models = _models(body)
     if models is None:
         return Preflight(notes=["GET /models answered something that is no list of models"])
-    names = [m.get("id") for m in models]
     simulated = any(m.get("owned_by") == SIMULATOR for m in models)
-    missing = [] if model in names else [f"GET /models does not list {model}"]
-    return Preflight(simulated, missing)
+    names = [str(m["id"]) for m in models if m.get("id")]
+    return Preflight(simulated, warnings=[] if model in names else [_missing(model, names)])
+
+
+def _where(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.hostname} port {parts.port or _PORTS[parts.scheme]}"
+
+
+def _missing(model: str, names: list[str]) -> str:
+    shown = ", ".join(name[:_SHOWN] for name in names[:_SHOWN_NAMES])
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return f"GET /models does not list {model}; it lists {shown or 'none'}{more}"
 
 
 def _models(body: bytes) -> list[dict[str, Any]] | None:
@@ -56,3 +77,15 @@ def _models(body: bytes) -> list[dict[str, Any]] | None:
     if not isinstance(data, list):
         return None
     return [m for m in data if isinstance(m, dict)]
+
+
+def refusal_error(refusal: Refusal, plan: LoadPlan) -> OtherSideFailed:
+    """One line for an endpoint whose first answers were all the same refusal."""
+    url = public_url(plan.url)
+    if refusal.is_key:
+        return WrongKey(f"{url}: the endpoint refused the API key (HTTP {refusal.status})")
+    path = urlsplit(url).path.rstrip("/") + PATHS[plan.api]
+    said = f": {refusal.said}" if refusal.said else ""
+    return OtherSideFailed(
+        f"{url}: every answer was HTTP {refusal.status} for POST {path}, model {plan.model}{said}"
+    )

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,14 +15,29 @@ from typing import Any, Literal
 
 import orjson
 
-from records.errors import BadInput, ImpaktError, OtherSideFailed, StorageFailed, WrongKey
+from records.errors import (
+    BadInput,
+    HostNotAllowed,
+    ImpaktError,
+    OtherSideFailed,
+    StorageFailed,
+    WrongKey,
+)
 from records.evidence.writer import SpoolWriter
 from runners.load.client import HttpxClient
 from runners.load.describe import now_text, planned_rows, public_url, run_notes, run_of
 from runners.load.monitor import Monitor
-from runners.load.plan import LoadOutcome, LoadPlan, OnProgress, Progress, ShouldStop
-from runners.load.preflight import look
+from runners.load.plan import (
+    LoadOutcome,
+    LoadPlan,
+    OnNote,
+    OnProgress,
+    Progress,
+    ShouldStop,
+)
+from runners.load.preflight import look, refusal_error
 from runners.load.replay import Replay
+from runners.load.schedule import Schedule
 from runners.load.surroundings import (
     event_loop,
     in_main_thread,
@@ -31,16 +46,22 @@ from runners.load.surroundings import (
     signals_restored,
     steady_interpreter,
 )
+from runners.load.tokenizer import CountTokens, load_tokenizer
+from runners.load.transport import Timers, Transport
 
 log = logging.getLogger(__name__)
 
 # A line per way of sending; CONTRACT `--transport`.
-TRANSPORTS = {"httpx": HttpxClient}
+TRANSPORTS: dict[str, Callable[[LoadPlan, Callable[[], float], Timers], Transport]] = {
+    "httpx": HttpxClient,
+}
 # Between the end of preparations and the first possible arrival.
 _LEAD_S = 0.1
 _PREPARE_S = 2.0
 _PROGRESS_S = 0.5
 State = Literal["completed", "stopped", "interrupted", "failed"]
+# What end.reason says of an endpoint that could not even be asked for its models.
+_REASONS = {WrongKey: "wrong_key", HostNotAllowed: "host_not_allowed"}
 
 
 @dataclass(frozen=True)
@@ -59,22 +80,25 @@ def run_load(
     folder: Path,
     on_progress: OnProgress | None = None,
     should_stop: ShouldStop | None = None,
+    on_note: OnNote | None = None,
 ) -> LoadOutcome:
     """Replays a trace and leaves a sealed evidence folder, however the run ends.
 
     `on_progress` and `should_stop` are called about twice a second, always from
-    the same thread of their own, so they may wait. An unreachable endpoint or a
-    refused key is a failed run with its folder, told in `error`; so is a disk
+    the same thread of their own, so they may wait; `on_note` before any load is
+    sent, with a line that a person should see. An endpoint that is unreachable or
+    refuses everything is a failed run with its folder, told in `error`; so is a disk
     that refuses. BadInput before anything is written when the plan is wrong or
     `folder` holds something.
     """
     plan.check()
     if plan.transport not in TRANSPORTS:
         raise BadInput(f"transport: one of {', '.join(TRANSPORTS)}")
+    count_tokens = None if plan.tokenizer is None else load_tokenizer(plan.tokenizer)
     run = run_of(plan)
     lines = (orjson.dumps(line).decode() for line in plan.trace.lines())
     writer = SpoolWriter.create(folder, run, plan.workload, lines, planned_rows(plan))
-    load = _Load(plan, writer, on_progress, should_stop)
+    load = _Load(plan, writer, on_progress, should_stop, on_note, count_tokens)
     try:
         raise_file_limit()
         with signals_restored(), quiet_client(), steady_interpreter(), event_loop() as runner:
@@ -105,10 +129,14 @@ class _Load:
         writer: SpoolWriter,
         on_progress: OnProgress | None,
         should_stop: ShouldStop | None,
+        on_note: OnNote | None,
+        count_tokens: CountTokens | None,
     ) -> None:
         self._plan, self._writer = plan, writer
         self._on_progress, self._should_stop = on_progress, should_stop
-        self._t0: float | None = None
+        self._on_note, self._count_tokens = on_note, count_tokens
+        self._schedule: Schedule | None = None
+        self._started = False
         self._replay: Replay | None = None
         self._monitor = Monitor(plan.lag_limit_s)
         self._stop = asyncio.Event()
@@ -117,51 +145,57 @@ class _Load:
     @property
     def outcomes(self) -> dict[str, int]:
         """Requests so far by outcome."""
-        return {} if self._replay is None else dict(self._replay.outcomes)
-
-    def now(self) -> float:
-        """Seconds from run start; below 0 before it."""
-        return time.monotonic() - (self._t0 or 0.0)
+        return {} if self._replay is None else dict(self._replay.tally.outcomes)
 
     def elapsed(self) -> float | None:
-        """The same, None when the run never started."""
-        return None if self._t0 is None else max(0.0, self.now())
+        """Seconds from run start; None when the run never started."""
+        if self._schedule is None or not self._started:
+            return None
+        return max(0.0, self._schedule.now())
 
     async def run(self) -> _End:
         self._listen_to_signals()
-        client = TRANSPORTS[self._plan.transport](self._plan, self.now)
+        schedule = self._schedule = Schedule()
+        transport = TRANSPORTS[self._plan.transport](self._plan, schedule.now, schedule)
         try:
-            found = await self._look(client)
+            found = await self._look(transport)
             if found is not None:
                 return found
-            return await self._measure(client)
+            return await self._measure(transport, schedule)
         finally:
-            await client.close()
+            await transport.close()
+            schedule.close()
 
-    async def _look(self, client: HttpxClient) -> _End | None:
+    async def _look(self, transport: Transport) -> _End | None:
         """The end of a run that cannot start, else None."""
-        url = public_url(self._plan.url)
-        looking = asyncio.create_task(look(client, url, self._plan.model))
+        looking = asyncio.create_task(look(transport, public_url(self._plan.url), self._plan.model))
         ending = await self._unless_stopped(looking)
         if ending is not None:
             return ending
         try:
             found = looking.result()
-        except OtherSideFailed as error:
-            reason = "wrong_key" if isinstance(error, WrongKey) else "endpoint_unreachable"
-            return _End("failed", reason, str(error), None, error)
-        notes = [*run_notes(self._plan), *found.notes]
+        except (OtherSideFailed, HostNotAllowed) as error:
+            return _End("failed", _REASONS.get(type(error), "endpoint_unreachable"), str(error),
+                        None, error)  # fmt: skip
+        self._tell_notes(found.warnings)
+        notes = [*run_notes(self._plan), *found.notes, *found.warnings]
         self._writer.update_run(simulated=found.simulated, notes=notes)
         return None
 
-    async def _measure(self, client: HttpxClient) -> _End:
-        replay = Replay(self._plan, client, self._writer, self._monitor)
+    def _tell_notes(self, notes: list[str]) -> None:
+        for note in notes:
+            if self._on_note is not None:
+                self._on_note(note)
+
+    async def _measure(self, transport: Transport, schedule: Schedule) -> _End:
+        replay = Replay(
+            self._plan, transport, self._writer, self._monitor, schedule, self._count_tokens
+        )
         self._replay = replay
-        replay.on_trouble = self._look_into_trouble
-        prepared_by = time.monotonic() + _PREPARE_S
-        while time.monotonic() < prepared_by and replay.prepare():
-            pass
-        self._begin()
+        replay.on_crash = self._crashed
+        replay.tally.on_refusal = self._refused
+        replay.bodies.prepare(time.monotonic() + _PREPARE_S)
+        self._begin(transport, schedule)
         with self._progress_thread() as thread:
             reporting = asyncio.create_task(self._report(thread))
             try:
@@ -171,17 +205,23 @@ class _Load:
                 await asyncio.gather(reporting, return_exceptions=True)
                 # The last word, so that nobody is left at the state before the end.
                 thread.submit(self._tell, self._progress())
-        self._writer.update_run(generator=self._monitor.stop(), errors=replay.errors)
+        generator = {**self._monitor.stop(), "alarm": schedule.alarm, "transport": transport.told()}
+        self._writer.update_run(generator=generator, errors=replay.tally.errors)
+        if self._plan.retries:
+            self._writer.update_run(retries=replay.tally.retries())
         if replay.crash is not None:
             raise replay.crash
         return end
 
-    def _begin(self) -> None:
+    def _begin(self, transport: Transport, schedule: Schedule) -> None:
         self._monitor.start()
-        self._t0 = time.monotonic() + _LEAD_S
-        clock = {"started_at": now_text(plus_s=_LEAD_S), "monotonic_s": self._t0}
+        t0 = time.monotonic() + _LEAD_S
+        clock = {"started_at": now_text(plus_s=_LEAD_S), "monotonic_s": t0}
+        schedule.begin(t0)
+        transport.begin()
+        self._started = True
         self._writer.update_run(clock=clock)
-        self._writer.start(self.now)
+        self._writer.start(schedule.now)
 
     async def _replay_until_end(self, replay: Replay) -> _End:
         dispatching = asyncio.create_task(replay.dispatch())
@@ -211,7 +251,8 @@ class _Load:
         drain_s = self._plan.drain_s
         if drain_s is None:
             return None
-        return max(0.0, max(self._plan.end_s, self._last_arrival()) + drain_s - self.now())
+        ends_s = max(self._plan.end_s, self._last_arrival()) + drain_s
+        return max(0.0, ends_s - (self.elapsed() or 0.0))
 
     def _last_arrival(self) -> float:
         assert self._replay is not None
@@ -222,15 +263,18 @@ class _Load:
             self._ending = _End(state, reason, text, None, error)
             self._stop.set()
 
-    def _look_into_trouble(self) -> None:
-        replay = self._replay
-        if replay is None:
-            return
-        if replay.crash is not None:
-            self._end_as("failed", "internal_error", type(replay.crash).__name__)
-        elif replay.key_refused:
-            text = f"{public_url(self._plan.url)}: the endpoint refused the API key"
-            self._end_as("failed", "wrong_key", text, WrongKey(text))
+    def _crashed(self) -> None:
+        assert self._replay is not None
+        self._end_as("failed", "internal_error", type(self._replay.crash).__name__)
+
+    def _refused(self) -> None:
+        """The first answers were all the same refusal: the rest would be no different."""
+        assert self._replay is not None
+        refusal = self._replay.tally.refusal
+        assert refusal is not None
+        error = refusal_error(refusal, self._plan)
+        reason = "wrong_key" if refusal.is_key else "endpoint_refused"
+        self._end_as("failed", reason, str(error), error)
 
     def _listen_to_signals(self) -> None:
         if not self._plan.handle_signals or not in_main_thread():
@@ -270,13 +314,14 @@ class _Load:
     def _progress(self) -> Progress:
         replay = self._replay
         assert replay is not None
+        tally = replay.tally
         return Progress(
-            elapsed_s=max(0.0, self.now()),
+            elapsed_s=self.elapsed() or 0.0,
             planned_s=max(self._plan.end_s, self._last_arrival()),
-            due=replay.due,
+            due=tally.due,
             planned=len(replay.requests),
-            sent=replay.sent,
-            in_flight=replay.in_flight,
-            outcomes=dict(replay.outcomes),
+            sent=tally.sent,
+            in_flight=tally.in_flight,
+            outcomes=dict(tally.outcomes),
             lag_p99_s=self._monitor.lag_p99_s,
         )

@@ -200,17 +200,16 @@ def test_a_reader_of_the_progress_that_fails_does_not_end_the_run(load, serve, c
 
 def test_a_fault_of_ours_is_not_hidden_and_the_evidence_is_kept(tmp_path, serve, monkeypatch):
     from records.evidence.folder import EvidenceFolder
-    from runners.load import replay
+    from runners.load import ahead
 
-    real = replay.request_body
+    real = ahead.request_body
 
     def fail(request, plan):
         if request.id == "4":
             raise RuntimeError("a bug")
         return real(request, plan)
 
-    monkeypatch.setattr(replay, "_AHEAD_REQUESTS", 1)
-    monkeypatch.setattr(replay, "request_body", fail)
+    monkeypatch.setattr(ahead, "request_body", fail)
     lines = [{"at_s": i * 0.1} for i in range(5)]
     with pytest.raises(RuntimeError, match="a bug"):
         run_load(plan_of(serve().url, *lines), tmp_path / "f")
@@ -263,7 +262,7 @@ def test_a_full_disk_stops_the_load_and_keeps_what_was_written(tmp_path, serve, 
     [
         ({"api": "x"}, "api"), ({"timeout_s": 0}, "timeout_s"), ({"warmup_s": -1}, "warmup_s"),
         ({"window_s": float("nan")}, "window_s"), ({"max_concurrency": 0}, "concurrency"),
-        ({"transport": "fast"}, "transport"), ({"lag_limit_s": float("inf")}, "lag_limit"),
+        ({"transport": "x"}, "transport"), ({"lag_limit_s": float("inf")}, "lag_limit"),
          ({"capture": "all"}, "capture"),
     ],
 )  # fmt: skip
@@ -287,7 +286,7 @@ def test_the_simulator_and_a_missing_model_are_noticed(load, serve):
     assert folder.run["simulated"] is True
     assert folder.run["notes"] == [
         "think_s is not followed: every turn is sent at its own at_s",
-        "GET /models does not list m",
+        "GET /models does not list m; it lists o",
     ]
 
 

@@ -1,0 +1,93 @@
+"""What a run has come to so far: counts for its progress, its errors, and when to give up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from runners.load.attempt import Attempt
+from runners.load.retry import LATER_STATUSES
+
+WRONG_KEY = (401, 403)
+# Answers that must all be the same refusal before the run gives up.
+ENOUGH = 5
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """How the endpoint answered everything it was asked."""
+
+    status: int
+    said: str
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it was our credentials."""
+        return self.status in WRONG_KEY
+
+
+class Tally:
+    """Counters of one run; none of them grows with the number of requests."""
+
+    def __init__(self, planned: int) -> None:
+        self.planned = planned
+        self.outcomes: Counter[str] = Counter()
+        self.due = self.sent = self.in_flight = self.retried = 0
+        self.given_up: Counter[str] = Counter()
+        self.errors: dict[str, dict[str, Any]] = {}
+        # Set when the first answers were all the same refusal.
+        self.refusal: Refusal | None = None
+        self.on_refusal: Callable[[], None] = lambda: None
+        self._ended = 0
+        self._first: int | None = None
+
+    def ended(self, attempt: Attempt) -> None:
+        """Counts an attempt whose row is written."""
+        if attempt.error_kind is not None:
+            first = {"count": 0, "example": attempt.error_text}
+            self.errors.setdefault(attempt.error_kind, first)["count"] += 1
+        if self._ended < ENOUGH:
+            self._judge(attempt)
+
+    def _judge(self, attempt: Attempt) -> None:
+        status = _refused_with(attempt.http_status)
+        if self._ended == 0:
+            self._first = status
+        elif _group(status) != _group(self._first):
+            self._first = None
+        self._ended += 1
+        if self._ended == min(ENOUGH, self.planned) and self._first is not None:
+            self.refusal = Refusal(self._first, _message(attempt.error_text))
+            self.on_refusal()
+
+    def retries(self) -> dict[str, Any]:
+        """`retries` of run.json: tries after the first, and why there were no more."""
+        return {"sent": self.retried, "given_up": dict(self.given_up)}
+
+
+def _refused_with(status: int | None) -> int | None:
+    """A status by which a server says that it will never do this; None for all others."""
+    if status is None or not 300 <= status < 500 or status in LATER_STATUSES:
+        return None
+    return status
+
+
+def _group(status: int | None) -> int | None:
+    return WRONG_KEY[0] if status in WRONG_KEY else status
+
+
+def _message(text: str | None) -> str:
+    """The server's own words out of an error body, whose shape differs from server to server."""
+    try:
+        body = orjson.loads(text or "")
+    except orjson.JSONDecodeError:
+        return text or ""
+    error = body.get("error", body) if isinstance(body, dict) else body
+    if isinstance(error, dict):
+        found = next((error[k] for k in ("message", "detail", "error") if error.get(k)), None)
+        error = text if found is None else found
+    return error if isinstance(error, str) else str(text)
