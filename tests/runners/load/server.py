@@ -70,6 +70,8 @@ class ScriptedServer:
         self.models: tuple[int, Any] = (200, MODELS)
         self.seen: list[dict[str, Any]] = []
         self.log: list[Write] = []
+        # Begin and end of each freeze.
+        self.frozen: list[tuple[float, float]] = []
         # Seconds for which the body of a request, by its id, is left unread after the head.
         self.reads_after_s: dict[str, float] = {}
         self.connections = 0
@@ -91,7 +93,12 @@ class ScriptedServer:
 
     def freeze(self, seconds: float) -> None:
         """Stops the whole server for a while, as a process without a CPU does."""
-        self._loop.call_soon_threadsafe(time.sleep, seconds)
+        self._loop.call_soon_threadsafe(self._freeze, seconds)
+
+    def _freeze(self, seconds: float) -> None:
+        began_s = time.monotonic()
+        time.sleep(seconds)
+        self.frozen.append((began_s, time.monotonic()))
 
     def close_idle(self) -> None:
         """Closes every connection that waits for its next request."""
