@@ -137,9 +137,10 @@ class Sealing:
         answer = {name: said.get(name) for name in _ANSWER}
         if one is not None:
             parts = list(self._spooled.parts(one))
-            answer["text"] = _text(part.text for part in parts)
-            answer["reasoning"] = _text(part.reasoning for part in parts)
-        rest = {k: v for k, v in said.items() if k not in _NAMED}
+            # The line has what was left of the text when the attempt ended.
+            answer["text"] = _text((p.text for p in parts), answer["text"])
+            answer["reasoning"] = _text((p.reasoning for p in parts), answer["reasoning"])
+        rest = {k: v for k, v in said.items() if k not in (*_NAMED, "parts")}
         named = dict(zip(_NAMED, (*key, *answer.values(), output_sha256(answer)), strict=True))
         return orjson.dumps({**named, **rest})
 
@@ -150,8 +151,8 @@ def output_sha256(answer: Mapping[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _text(parts: Iterable[bytes]) -> str | None:
-    data = b"".join(parts)
+def _text(parts: Iterable[bytes], rest: str | None) -> str | None:
+    data = b"".join(parts) + (rest or "").encode("utf-8", "surrogatepass")
     try:
         return data.decode() or None
     except UnicodeDecodeError:

@@ -162,11 +162,11 @@ class SpoolWriter:
         chunks: Mapping[str, Any] | None = None,
         output: Mapping[str, Any] | None = None,
     ) -> None:
-        """Notes an attempt's row, and its answer without what its parts hold.
+        """Notes an attempt's row, and its answer less what its parts hold.
 
-        `output` gets text and reasoning from the parts and then its sha256 when the
-        folder is sealed, unless it has a sha256. `chunks` (first_us, gap_us, tokens)
-        is for callers that have whole rows instead of parts.
+        An `output` without sha256 is completed when the folder is sealed: the text and
+        reasoning of the parts go before its own, and the whole is hashed. `chunks`
+        (first_us, gap_us, tokens) is for callers that have whole rows instead of parts.
         """
         if output is not None:
             self._put(OUTPUTS, orjson.dumps(output) + b"\n")
