@@ -80,6 +80,7 @@ class ResponseReader:
             if size is not None and end + size + 4 == len(data) and data.endswith(b"\r\n"):
                 piece = data[end + 2 : -2]
                 return piece if self._decoder is None else self._decode(piece)
+            return self._chunks(data)
         return self._walk(data)
 
     def eof(self) -> None:
@@ -99,6 +100,26 @@ class ResponseReader:
     def begun(self) -> bool:
         """Whether any byte came."""
         return self._begun
+
+    def _chunks(self, data: bytes) -> bytes:
+        """A receive that begins with a chunk: the whole chunks of it, then what is left."""
+        pieces, pos = [], 0
+        while pos < len(data):
+            start = data.find(b"\r\n", pos)
+            size = _sizes.get(data[pos:start])
+            if size is None:
+                break
+            end = start + 2 + size
+            if data[end : end + 2] != b"\r\n":
+                break
+            pieces.append(data[start + 2 : end])
+            pos = end + 2
+        body = b"".join(pieces)
+        if body and self._decoder is not None:
+            body = self._decode(body)
+        if pos < len(data) and not self.over:
+            body += self._walk(data[pos:])
+        return body
 
     def _walk(self, data: bytes) -> bytes:
         """Any receive: goes from line to chunk to line as far as the bytes reach."""
@@ -204,7 +225,7 @@ class ResponseReader:
         while text[start : start + 1] in (b"\r", b"\n"):
             # Some servers put an empty line after the last response.
             start += 1
-        self._check_start(text[start : start + _SHOWN])
+        self._check_start(text[start:] if start else text)
         match = _HEAD_END.search(text, start)
         if (len(text) if match is None else match.start()) - start > _MAX_HEAD:
             raise Broken("bad_response", f"a head of more than {_MAX_HEAD} bytes")
