@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 from records.errors import BadEvidence, BadInput, EvidenceDiffers
-from records.evidence.columns import TABLES
+from records.evidence.columns import LATER, TABLES
 from records.evidence.folder import EvidenceFolder, write_folder
 from records.evidence.manifest import verify_folder, write_manifest
+from records.evidence.tables import table_of, write_table
 
 RUN = {"schema": "impakt.run/1", "run_id": "r", "window": {"start_s": 0.0, "end_s": 1.0}}
 REQUESTS = [
@@ -54,6 +55,24 @@ def test_a_table_whose_file_is_absent_is_empty_with_its_columns(tmp_path):
     frame = EvidenceFolder.open(folder.path).table("metrics")
     assert len(frame) == 0
     assert frame["at_s"].dtype == "float64"
+
+
+def test_columns_that_earlier_evidence_lacks_read_as_null_and_no_others(tmp_path):
+    """A folder of before opens; a table that never had one of its columns does not."""
+    folder = written(tmp_path / "f")
+    path = folder.path / "attempts.parquet"
+    later = sorted(LATER["attempts"])
+    row = {"request_id": "a", "attempt": 1, "outcome": "completed"}
+    write_table(path, table_of("attempts", [row]).drop_columns(later))
+    write_manifest(folder.path)
+    frame = EvidenceFolder.open(folder.path).table("attempts")
+    assert sorted(frame.columns) == sorted(TABLES["attempts"].names)
+    assert frame[later].isna().all(axis=None)
+    assert frame["receives"].dtype == pd.Int64Dtype()
+    write_table(path, table_of("attempts", [row]).drop_columns(["sent_s"]))
+    write_manifest(folder.path)
+    with pytest.raises(BadEvidence, match="sent_s"):
+        EvidenceFolder.open(folder.path).table("attempts")
 
 
 def test_the_same_rows_give_the_same_bytes_from_rows_or_frames(tmp_path):
