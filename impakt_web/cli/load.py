@@ -14,44 +14,59 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path)
 _SECONDS = click.FloatRange(min=0)
 _ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
+_COUNT = click.IntRange(min=0)
+_SOME = click.IntRange(min=1)
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say how to send, in the order of the help text."""
+    option = click.option
     options = [
-        click.option("--api", type=click.Choice(["chat", "completions"]), default="chat"),
-        click.option("--config", type=_FILE, help="Configuration tuple, TOML or JSON."),
-        click.option("--workload", type=_FILE, help="Classes, objectives, rubric; TOML or JSON."),
-        click.option("--max-concurrency", type=click.IntRange(min=1), help="Wait for a free slot."),
-        click.option("--retries", type=click.IntRange(min=0), default=0, show_default=True),
-        click.option("--timeout", type=_ABOVE_ZERO, help="Seconds per attempt.  [default: 600]"),
-        click.option("--warmup", type=_SECONDS, default=0.0, help="Seconds left out at the start."),
-        click.option("--window", type=_ABOVE_ZERO, help="Seconds measured; default: all of it."),
-        click.option("--drain", type=_SECONDS, help="Seconds to wait for open requests."),
-        click.option("--cache-state", type=click.Choice(["warm", "cold"])),
-        click.option("--metrics-url", help="Not in this version."),
-        click.option("--shards", type=click.IntRange(min=1), default=1, show_default=True),
-        click.option("--transport", type=click.Choice(["fast", "httpx"]), default="httpx"),
-        click.option(
-            "--capture", type=click.Choice(["none", "hashes", "full"]), default="full",
-            show_default=True, help="What to keep of the answers.",
-        ),
-        click.option("--policy", type=_FILE, help="Not in this version."),
-        click.option(
-            "--lag-limit", type=_ABOVE_ZERO,
-            help="Seconds of p99 schedule lag that still make a valid run.  [default: 0.01]",
-        ),
-        click.option("--api-key-env", metavar="NAME", help="Environment variable with the key."),
+        option("--api", type=click.Choice(["chat", "completions"]), default="chat",
+               show_default=True, help="The dialect to speak."),
+        option("--api-key-env", metavar="NAME", help="Environment variable with the key."),
+        option("--api-key-header", metavar="NAME",
+               help="Header for the bare key, instead of Authorization: Bearer."),
+        option("--config", type=_FILE, help="Configuration tuple, TOML or JSON."),
+        option("--workload", type=_FILE, help="Classes, objectives, rubric; TOML or JSON."),
+        option("--max-concurrency", type=_SOME, metavar="N",
+               help="Requests in flight at most; others wait for a free slot."),
+        option("--retries", type=_COUNT, metavar="N", default=0, show_default=True,
+               help="Tries after a failed first, for what may pass."),
+        option("--timeout", type=_ABOVE_ZERO, metavar="S",
+               help="Seconds per attempt.  [default: 600]"),
+        option("--warmup", type=_SECONDS, metavar="S", default=0.0,
+               help="Seconds left out at the start.  [default: 0]"),
+        option("--window", type=_ABOVE_ZERO, metavar="S",
+               help="Seconds measured.  [default: through the last arrival]"),
+        option("--drain", type=_SECONDS, metavar="S",
+               help="Seconds to wait for open requests.  [default: until they end]"),
+        option("--cache-state", type=click.Choice(["warm", "cold"]),
+               help="What you know of the server's cache."),
+        option("--capture", type=click.Choice(["none", "hashes", "full"]), default="full",
+               show_default=True, help="What to keep of the answers."),
+        option("--transport", type=click.Choice(["fast", "httpx"]), default="fast",
+               show_default=True, help="httpx: for proxies and HTTP/2; slower, no kernel stamps."),
+        option("--proxy", metavar="URL", help="Send through this proxy; httpx only."),
+        option("--http2", is_flag=True, help="Offer HTTP/2; httpx only."),
+        option("--ca-file", type=_FILE, help="PEM file of the authorities to trust."),
+        option("--tokenizer", type=_FILE,
+               help="tokenizer.json, to count answers that the server does not."),
+        option("--lag-limit", type=_ABOVE_ZERO, metavar="S",
+               help="p99 schedule lag that still makes a valid run.  [default: 0.01]"),
+        option("--metrics-url", metavar="URL", help="Not in this version."),
+        option("--shards", type=_SOME, metavar="N", default=1, help="Not in this version."),
+        option("--policy", type=_FILE, help="Not in this version."),
     ]  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
+    for each in reversed(options):
+        command = each(command)
     return command
 
 
 @click.command(
     "load",
     epilog="Example: impakt load --url http://127.0.0.1:8000/v1 --model m"
-    " --trace t.jsonl --out runs/today",
+    " --trace t.jsonl --out runs/today --retries 2",
 )
 @click.option("--url", required=True, help="The endpoint, /v1 included.")
 @click.option("--model", required=True, help="The model to ask for.")
@@ -63,14 +78,18 @@ def command(out: Path, as_json: bool, **given: Any) -> int:
     """Replay a trace open-loop, write an evidence folder, print the record.
 
     Exit 0 for a valid run, 3 for one that is invalid or was stopped, 4 when the
-    endpoint could not be reached or refused the key; the evidence is kept.
+    endpoint could not be reached or refused everything; the evidence is kept.
     """
     _refuse_later(given)
     plan = _plan(given)
     from runners.load.run import run_load
 
-    outcome = run_load(plan, out, None if as_json else _progress_line())
+    outcome = run_load(plan, out, None if as_json else _progress_line(), on_note=_show_note)
     return _report(outcome, as_json)
+
+
+def _show_note(note: str) -> None:
+    click.echo(f"impakt: {note}", err=True)
 
 
 def _refuse_later(given: dict[str, Any]) -> None:
@@ -78,11 +97,9 @@ def _refuse_later(given: dict[str, Any]) -> None:
     from records.errors import BadInput
 
     for name, wanted in (
-        ("--retries", given["retries"] > 0),
         ("--shards", given["shards"] > 1),
         ("--policy", given["policy"] is not None),
         ("--metrics-url", given["metrics_url"] is not None),
-        ("--transport fast", given["transport"] == "fast"),
     ):
         if wanted:
             raise BadInput(f"{name}: comes in a later version")
@@ -117,7 +134,13 @@ def _plan(given: dict[str, Any]) -> LoadPlan:
         cache_state=given["cache_state"],
         capture=given["capture"],
         transport=given["transport"],
+        retries=given["retries"],
+        proxy=given["proxy"],
+        http2=given["http2"],
+        ca_file=given["ca_file"],
+        tokenizer=given["tokenizer"],
         api_key=_api_key(given["api_key_env"]),
+        api_key_header=_with_key(given),
         lag_limit_s=given["lag_limit"] or LAG_LIMIT_S,
     )
     plan.check()
@@ -156,6 +179,15 @@ def _api_key(name: str | None) -> Secret | None:
     if not value or not (value.isascii() and value.isprintable()):
         raise BadInput(f"--api-key-env {name}: an environment variable with a printable key")
     return Secret(value)
+
+
+def _with_key(given: dict[str, Any]) -> str | None:
+    from records.errors import BadInput
+
+    header: str | None = given["api_key_header"]
+    if header is not None and given["api_key_env"] is None:
+        raise BadInput("--api-key-header: needs --api-key-env, which says where the key is")
+    return header
 
 
 def _progress_line() -> Callable[[Progress], None] | None:

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from importlib import metadata
 from typing import Any
-
-import httpx
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from records.errors import BadInput
 from records.evidence.canonical import sha256_of
@@ -22,6 +21,8 @@ from runners.load.plan import LoadPlan
 from runners.load.retry import RetryPolicy
 
 _PACKAGES = ("impakt", "httpx", "uvloop", "orjson", "msgspec", "pyarrow")
+_PORTS = {"http": 80, "https": 443}
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _SECRET_NAME = re.compile(r"key|token|secret|password|sig|auth|code", re.IGNORECASE)
 
 
@@ -34,31 +35,42 @@ def now_text(plus_s: float = 0.0) -> str:
 def public_url(url: str) -> str:
     """The URL as it may be recorded: no user, no password, no secrets in the query.
 
-    BadInput when it is not an http or https URL.
+    BadInput when it is not an http or https URL of a host and port that can be.
     """
     try:
-        parsed = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise BadInput(f"url: an http or https URL is needed ({error})") from error
-    if parsed.scheme not in ("http", "https") or not parsed.host:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        # Its text is not shown: it may hold what stands before the host.
+        raise BadInput(f"url: an http or https URL is needed, not {_shown(url)!r}") from None
+    if parts.scheme not in _PORTS or not parts.hostname or not url.isprintable():
         raise BadInput(f"url: an http or https URL with a host is needed, not {_shown(url)!r}")
-    if not _names_a_place(parsed):
+    host = _host_name(parts.hostname)
+    if host is None or port == 0:
         wanted = "a URL whose host is a name or address and whose port is 1 to 65535 is needed"
         raise BadInput(f"url: {wanted}, not {_shown(url)!r}")
+    place = host if port in (None, _PORTS[parts.scheme]) else f"{host}:{port}"
     # The dialect's paths come after it, so a fragment can mean nothing.
-    parsed = parsed.copy_with(username=None, password=None, fragment=None)
-    for name in parsed.params:
-        if _SECRET_NAME.search(name):
-            parsed = parsed.copy_set_param(name, "***")
-    return str(parsed)
+    return urlunsplit((parts.scheme, place, parts.path, _public_query(parts.query), ""))
 
 
-def _names_a_place(url: httpx.URL) -> bool:
-    """Whether host and port can be one: the resolver would take port 99999 for 34463."""
-    host = url.raw_host.decode()
-    # httpx keeps what no name may hold as % escapes; in an address % names the zone.
-    escaped = "%" in host and ":" not in host
-    return not escaped and (url.port is None or 0 < url.port <= 65535)
+def _host_name(name: str) -> str | None:
+    """The host as URLs write it; None when no name or address looks like this."""
+    if ":" in name:
+        return f"[{name}]"
+    try:
+        name = name.encode("ascii" if name.isascii() else "idna").decode()
+    except UnicodeError:
+        return None
+    return name if _NAME.fullmatch(name) else None
+
+
+def _public_query(query: str) -> str:
+    pairs = parse_qsl(query, keep_blank_values=True)
+    if not any(_SECRET_NAME.search(name) for name, _ in pairs):
+        return query
+    shown = [(name, "***" if _SECRET_NAME.search(name) else value) for name, value in pairs]
+    return urlencode(shown, safe="*")
 
 
 def _shown(url: str) -> str:

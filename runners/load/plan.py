@@ -84,7 +84,7 @@ class LoadPlan:
     cache_state: Literal["warm", "cold"] | None = None
     capture: Literal["none", "hashes", "full"] = "full"
     # "fast" or "httpx", see run.TRANSPORTS.
-    transport: str = "httpx"
+    transport: str = "fast"
     retries: int = 0
     # httpx only: a proxy's URL, HTTP/2.
     proxy: str | None = None

@@ -7,9 +7,10 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +25,6 @@ from records.errors import (
     WrongKey,
 )
 from records.evidence.writer import SpoolWriter
-from runners.load.client import HttpxClient
 from runners.load.describe import now_text, planned_rows, public_url, run_notes, run_of
 from runners.load.monitor import Monitor
 from runners.load.plan import (
@@ -47,13 +47,14 @@ from runners.load.surroundings import (
     steady_interpreter,
 )
 from runners.load.tokenizer import CountTokens, load_tokenizer
-from runners.load.transport import Timers, Transport
+from runners.load.transport import Transport
 
 log = logging.getLogger(__name__)
 
-# A line per way of sending; CONTRACT `--transport`.
-TRANSPORTS: dict[str, Callable[[LoadPlan, Callable[[], float], Timers], Transport]] = {
-    "httpx": HttpxClient,
+# A line per way of sending, CONTRACT `--transport`; only the one that is used is imported.
+TRANSPORTS = {
+    "fast": "runners.load.wire.client:FastClient",
+    "httpx": "runners.load.client:HttpxClient",
 }
 # Between the end of preparations and the first possible arrival.
 _LEAD_S = 0.1
@@ -73,6 +74,13 @@ class _End:
     text: str | None = None
     ended_s: float | None = None
     error: ImpaktError | None = None
+
+
+def make_transport(plan: LoadPlan, schedule: Schedule) -> Transport:
+    """The transport that a plan names, on the running loop."""
+    module, name = TRANSPORTS[plan.transport].split(":")
+    made: Transport = getattr(import_module(module), name)(plan, schedule.now, schedule)
+    return made
 
 
 def run_load(
@@ -156,7 +164,7 @@ class _Load:
     async def run(self) -> _End:
         self._listen_to_signals()
         schedule = self._schedule = Schedule()
-        transport = TRANSPORTS[self._plan.transport](self._plan, schedule.now, schedule)
+        transport = make_transport(self._plan, schedule)
         try:
             found = await self._look(transport)
             if found is not None:

@@ -79,11 +79,8 @@ def test_a_folder_that_holds_something_is_refused_before_the_network(
 
 @pytest.mark.parametrize(
     "option",
-    [
-        ["--retries", "1"], ["--shards", "2"], ["--policy", "p.toml"],
-        ["--metrics-url", "http://x"], ["--transport", "fast"],
-    ],
-)  # fmt: skip
+    [["--shards", "2"], ["--policy", "p.toml"], ["--metrics-url", "http://x"]],
+)
 def test_what_comes_later_says_so(arguments, server, capsys, option):
     assert run([*arguments, *option]) == 2
     assert "comes in a later version" in capsys.readouterr().err
@@ -93,7 +90,13 @@ def test_what_comes_later_says_so(arguments, server, capsys, option):
 @pytest.mark.parametrize(
     "option",
     [["--timeout", "0"], ["--warmup", "-1"], ["--api", "x"], ["--warmup", "nan"],
-     ["--api-key-env", "NOT_SET_ANYWHERE"], ["--config", "nothing.toml"], ["--window", "inf"]],
+     ["--api-key-env", "NOT_SET_ANYWHERE"], ["--config", "nothing.toml"], ["--window", "inf"],
+     ["--retries", "-1"], ["--retries", "21"], ["--proxy", "http://127.0.0.1:1"], ["--http2"],
+     ["--transport", "httpx", "--proxy", "x"], ["--ca-file", "nothing.pem"],
+     ["--ca-file", __file__], ["--tokenizer", "nothing.json"], ["--tokenizer", __file__],
+     ["--api-key-header", "X-Key"],
+     ["--api-key-env", "PATH", "--api-key-header", "Content-Length"],
+     ["--api-key-env", "PATH", "--api-key-header", "a b"]],
 )  # fmt: skip
 def test_a_bad_option_is_one_line_and_exit_two(arguments, server, tmp_path, capsys, option):
     assert run([*arguments, *option]) == 2
