@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from records.analysis.gaps import Gaps, token_gaps
+from records.analysis.gaps import Gaps, chunk_counts, token_gaps
 from records.errors import BadEvidence
 from records.evidence.columns import OUTCOMES, TABLES
 
@@ -124,6 +124,7 @@ def build_frames(tables: Mapping[str, pd.DataFrame], window: Window) -> Frames:
     """
     attempts = tidy("attempts", tables["attempts"])
     requests = prepare_requests(tidy("requests", tables["requests"]), attempts)
+    requests["chunks"] = chunk_counts(tables["chunks"], requests)
     return Frames(
         requests=requests,
         attempts=_numbered(attempts, requests),
@@ -144,9 +145,10 @@ def prepare_requests(requests: pd.DataFrame, attempts: pd.DataFrame) -> pd.DataF
     """The requests with what their attempts say and the times derived from both.
 
     Adds sent_s (first attempt), counted_sent_s, queue_s, prefill_s, decode_s,
-    phase_grade, cached_tokens, tool_calls, token_count_source (of the attempt
-    that counted), backoff_s, departure_s and ttft_s, ttft_from_send_s,
-    first_visible_s, tpot_s, e2e_s, client_wait_s. `row` numbers the requests.
+    phase_grade, cached_tokens, tool_calls, receives, first_token_after_s,
+    token_count_source (of the attempt that counted), backoff_s, departure_s and
+    ttft_s, ttft_from_send_s, first_visible_s, tpot_s, e2e_s, client_wait_s. `row`
+    numbers the requests.
     """
     _check(requests)
     out = requests.copy()
@@ -169,6 +171,13 @@ def _check(requests: pd.DataFrame) -> None:
         raise BadEvidence("requests", "request_id", f"each once, {name} stands twice")
 
 
+# Numbers of the attempt that counted, beside the request.
+_OF_COUNTED = (
+    "queue_s", "prefill_s", "decode_s", "cached_tokens", "tool_calls", "receives",
+    "first_token_after_s",
+)  # fmt: skip
+
+
 def _join_attempts(out: pd.DataFrame, attempts: pd.DataFrame) -> None:
     ordered = attempts.sort_values(["request_id", "attempt"], kind="stable")
     first = ordered.drop_duplicates("request_id").set_index("request_id")
@@ -176,7 +185,7 @@ def _join_attempts(out: pd.DataFrame, attempts: pd.DataFrame) -> None:
     ids = out["request_id"]
     out["sent_s"] = ids.map(first["sent_s"]).astype(np.float64)
     out["counted_sent_s"] = ids.map(last["sent_s"]).astype(np.float64)
-    for name in ("queue_s", "prefill_s", "decode_s", "cached_tokens", "tool_calls"):
+    for name in _OF_COUNTED:
         out[name] = ids.map(last[name]).astype(np.float64)
     for name in ("phase_grade", "token_count_source"):
         out[name] = ids.map(last[name]).astype(object)

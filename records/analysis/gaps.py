@@ -46,13 +46,7 @@ def token_gaps(chunks: pd.DataFrame, requests: pd.DataFrame) -> Gaps:
     attempts, row). BadEvidence when a chunk row's lists do not fit together.
     """
     ids = requests["request_id"].to_numpy()
-    place = pd.Series(np.arange(len(ids)), index=ids, dtype=np.int64)
-    found = chunks["request_id"].map(place).to_numpy(dtype=np.float64, na_value=np.nan)
-    attempts = requests["attempts"].to_numpy(dtype=np.float64)
-    number = chunks["attempt"].to_numpy(dtype=np.float64, na_value=np.nan)
-    known = ~np.isnan(found)
-    counted = known.copy()
-    counted[known] = attempts[found[known].astype(np.int64)] == number[known]
+    found, counted = _counted(chunks, requests)
     rows: list[int] = []
     gap_lists: list[npt.NDArray[np.int64]] = []
     token_lists: list[npt.NDArray[np.float64]] = []
@@ -68,6 +62,31 @@ def token_gaps(chunks: pd.DataFrame, requests: pd.DataFrame) -> Gaps:
         gap_us=_joined(gap_lists, np.int64),
         tokens=_joined(token_lists, np.float64),
     )
+
+
+def chunk_counts(chunks: pd.DataFrame, requests: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """Token-bearing chunks of the attempt that counted, per request; NaN without any."""
+    found, counted = _counted(chunks, requests)
+    out = np.full(len(requests), np.nan)
+    gaps = chunks["gap_us"].to_numpy()
+    for i in np.flatnonzero(counted):
+        out[int(found[i])] = 1 if gaps[i] is None else len(gaps[i]) + 1
+    return out
+
+
+def _counted(
+    chunks: pd.DataFrame, requests: pd.DataFrame
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """For each row of chunks its request's place, and whether it is of the attempt that counted."""
+    ids = requests["request_id"].to_numpy()
+    place = pd.Series(np.arange(len(ids)), index=ids, dtype=np.int64)
+    found = chunks["request_id"].map(place).to_numpy(dtype=np.float64, na_value=np.nan)
+    attempts = requests["attempts"].to_numpy(dtype=np.float64)
+    number = chunks["attempt"].to_numpy(dtype=np.float64, na_value=np.nan)
+    known = ~np.isnan(found)
+    counted = known.copy()
+    counted[known] = attempts[found[known].astype(np.int64)] == number[known]
+    return found, counted
 
 
 def _lists(

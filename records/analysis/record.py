@@ -25,6 +25,7 @@ from records.analysis.figures import Absent, Estimate, to_json
 from records.analysis.frames import Frames, build_frames
 from records.analysis.metrics.acceptance import accepted_workflows, workflow_table
 from records.analysis.metrics.arrivals import arrivals
+from records.analysis.metrics.calibration import OF_THE_RUN
 from records.analysis.metrics.concurrency import concurrency_observed
 from records.analysis.metrics.counts import counts
 from records.analysis.metrics.fairness import fairness
@@ -36,6 +37,7 @@ from records.analysis.metrics.phases import phases
 from records.analysis.metrics.slo import objective_met, objectives
 from records.analysis.metrics.stability import stability
 from records.analysis.metrics.tools import tools
+from records.analysis.stream_notes import stream_notes
 from records.analysis.validity import invalid_reasons, notes
 from records.analysis.version import ANALYSIS_VERSION, RECORD_SCHEMA
 from records.evidence.canonical import canonical_bytes, normalise
@@ -116,15 +118,15 @@ def assemble(evidence: Evidence, inputs: list[dict[str, Any]], location: str) ->
     classes = {name: _figures(evidence, name) for name in frames.classes}
     attainments = {name: block["goodput"]["slo_attainment"] for name, block in classes.items()}
     total = _figures(evidence, None, attainments)
-    lag = total["generator"]["schedule_lag_s"]
-    reasons = invalid_reasons(frames, run, lag, total["arrivals"])
+    reasons = invalid_reasons(frames, run, total["generator"], total["arrivals"])
     record = {
         "schema": RECORD_SCHEMA,
         "analysis_version": ANALYSIS_VERSION,
         "inputs": sorted(inputs, key=lambda f: str(f["name"])),
         "valid": not reasons,
         "invalid_reasons": reasons,
-        "notes": notes(frames, run, targets, total["concurrency"]["observed"]),
+        "notes": notes(frames, run, targets, total["concurrency"]["observed"])
+        + stream_notes(frames, total["latency"]),
         "run": run_block(run, evidence.workload, location),
         "window": window_block(frames.window),
         **total,
@@ -143,6 +145,10 @@ def _figures(
         frames, workflows = frames.of_class(name), workflows[workflows["class"] == name]
     accepted = accepted_workflows(workflows, evidence.judgments)
     declared = (evidence.run.get("policies") or {}).get("max_concurrency")
+    of_generator = generator(frames, evidence.run)
+    if name is not None:
+        # A page of figures about the host is not repeated for every class.
+        of_generator["calibration"] = Absent(OF_THE_RUN)
     return {
         "arrivals": arrivals(frames),
         "concurrency": {
@@ -157,7 +163,7 @@ def _figures(
         "fairness": fairness(attainments),
         "cache": cache(frames, evidence.run.get("cache_state")),
         "tools": tools(frames),
-        "generator": generator(frames, evidence.run),
+        "generator": of_generator,
         "lengths": lengths(frames),
         **later_blocks(),
     }

@@ -109,6 +109,22 @@ _Q = _object(
 _PHASE = _object(_all("total_s share p50_s p95_s", _number) | _REASONS | {"grade": _grade})
 _DOMINANT = _object({"phase": _text, "share": _number, "grade": _grade} | _REASONS)
 _BURST = _object(_all("at_s peak recovered_after_s", _number) | {"censored": _truth})
+_ERROR = _object(_all("n median p99", _number) | _REASONS)
+_LEVEL = _object(
+    _all("events_per_s requests cpu_fraction", _number)
+    | _all("ttft_error_s itl_error_s e2e_error_s schedule_lag_s", _ERROR) | _REASONS
+)  # fmt: skip
+_CALIBRATION = _object(
+    {
+        "date": _text, "age_s": _number, "host": _object({}), "error_bound_s": _number,
+        "levels": _object(_all("light half full", _LEVEL) | _REASONS),
+        "ceiling": _object(
+            {"events_per_s": _number, "bounded_by": _text, "text": _text} | _REASONS
+        ),
+        "cpu": _object(_all("us_per_token us_per_request", _number) | _REASONS),
+    }
+    | _REASONS
+)  # fmt: skip
 # The keys that a record has for the whole and for each class.
 _FIGURES: dict[str, Check] = {
     "arrivals": _object(
@@ -126,7 +142,7 @@ _FIGURES: dict[str, Check] = {
     "latency": _object(
         _all(
             "ttft_s ttft_from_send_s first_visible_s itl_s chunk_gap_s tpot_s e2e_s "
-            "client_wait_s time_to_failure_s", _Q,
+            "client_wait_s time_to_failure_s chunks_per_receive first_token_bound_s", _Q,
         )
         | {"itl_basis": _text} | _REASONS
     ),
@@ -168,7 +184,8 @@ _FIGURES: dict[str, Check] = {
     "generator": _object(
         {
             "schedule_lag_s": _Q, "cpu_fraction": _number, "missed": _count, "loop_stall_s": _Q,
-            "calibration": _object({}),
+            "transport": _object({"name": _text}), "stamp_source": _text,
+            "calibration": _CALIBRATION,
         }
         | _REASONS
     ),

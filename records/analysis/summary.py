@@ -28,10 +28,43 @@ def record_text(record: Mapping[str, Any]) -> str:
     lines += [f"INVALID  {r['code']}: {r['text']}" for r in record["invalid_reasons"]]
     lines += [f"note  {text}" for text in record["notes"]]
     lines.append(f"window {window['start_s']:g} to {window['end_s']:g} s")
+    lines += _generator(record["generator"])
     blocks = dict(sorted(record["classes"].items()))
     for name, block in (blocks | {"all classes": record}).items():
         lines += ["", name, *("  " + line for line in _block(block))]
     return "\n".join(lines)
+
+
+def _generator(generator: Mapping[str, Any]) -> list[str]:
+    """How it was sent and timed, and what this host was measured to be capable of."""
+    name = (generator["transport"] or {}).get("name") or UNKNOWN
+    lag, stall = generator["schedule_lag_s"], generator["loop_stall_s"]
+    said = [
+        f"transport {name}",
+        f"time stamps {generator['stamp_source'] or UNKNOWN}",
+        _ms("schedule lag", lag["p99"]["value"], "p99") + f", n {lag['n']}",
+        _ms("loop stall", stall["max"], "max"),
+    ]
+    return ["; ".join(said), _calibration(generator["calibration"])]
+
+
+def _calibration(told: Mapping[str, Any] | None) -> str:
+    if told is None:
+        return "not calibrated: run impakt calibrate"
+    full = told["levels"]["full"] or {}
+    errors = [
+        _ms(title, full[key]["p99"], "p99")
+        for title, key in (("TTFT", "ttft_error_s"), ("ITL", "itl_error_s"), ("E2E", "e2e_error_s"))
+        if full
+    ]
+    top = told["ceiling"]["events_per_s"]
+    errors.append(f"ceiling {UNKNOWN if top is None else f'{top:,.0f} events/s'}")
+    return f"calibrated {told['date'] or UNKNOWN}; error at full load " + ", ".join(errors)
+
+
+def _ms(title: str, seconds: float | None, which: str) -> str:
+    value = UNKNOWN if seconds is None else f"{1e3 * seconds:.3g} ms"
+    return f"{title} {which} {value}"
 
 
 def _block(block: Mapping[str, Any]) -> list[str]:

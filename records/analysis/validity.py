@@ -12,6 +12,8 @@ from records.analysis.frames import Frames, Window, column
 from records.analysis.metrics.generator import missed
 
 LAG_LIMIT_S = 0.010
+# One stall of the event loop above this and all that was due in it left in one burst.
+STALL_LIMIT_S = 1.0
 # The share of the offered rate that must be sent.
 DELIVERED_SHARE = 0.95
 _STATES = {
@@ -28,7 +30,10 @@ SIMULATED = "simulated endpoint: proves the instrument, nothing about an engine"
 
 
 def invalid_reasons(
-    frames: Frames, run: Mapping[str, Any], lag: Distribution, arrivals: Mapping[str, Any]
+    frames: Frames,
+    run: Mapping[str, Any],
+    generator: Mapping[str, Any],
+    arrivals: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """Why the run is not valid: {code, text, figure} each; empty when it is."""
     out = []
@@ -40,7 +45,7 @@ def invalid_reasons(
         text = "no request arrived in the measurement window"
         out.append(_reason("no_requests", text, "counts.attempted"))
         return out
-    return out + _generator_behind(run, lag) + _delivered_short(frames, run, arrivals)
+    return out + _generator_behind(run, generator) + _delivered_short(frames, run, arrivals)
 
 
 def _reason(code: str, text: str, figure: str) -> dict[str, Any]:
@@ -53,15 +58,38 @@ def lag_limit_s(run: Mapping[str, Any]) -> float:
     return LAG_LIMIT_S if limit is None else float(limit)
 
 
-def _generator_behind(run: Mapping[str, Any], lag: Distribution) -> list[dict[str, Any]]:
-    limit, p99 = lag_limit_s(run), lag.p99.value
-    if p99 is None or p99 <= limit:
+def _generator_behind(run: Mapping[str, Any], generator: Mapping[str, Any]) -> list[dict[str, Any]]:
+    limit, p99 = lag_limit_s(run), generator["schedule_lag_s"].p99.value
+    if p99 is not None and p99 > limit:
+        text = (
+            f"the load generator was behind: p99 schedule lag {p99 * 1e3:.1f} ms,"
+            f" limit {limit * 1e3:.1f} ms"
+        )
+        return [_reason("generator_behind", text, "generator.schedule_lag_s.p99")]
+    return _stalled(limit, generator["loop_stall_s"], generator["stamp_source"])
+
+
+def _stalled(limit: float, stall: Distribution, stamps: Any) -> list[dict[str, Any]]:
+    """A stalled loop, judged by what it can falsify.
+
+    It delays sends, which their own lag shows, unless it is so long that all that
+    was due in it left at once. Times of the kernel do not see it; times read in user
+    space are late by it, so they are held to the limit of the sends.
+    """
+    if stall.max is not None and stall.max > STALL_LIMIT_S:
+        text = (
+            f"the event loop stalled for {stall.max:.2f} s, limit {STALL_LIMIT_S:.0f} s:"
+            " nothing could be sent meanwhile"
+        )
+        return [_reason("generator_behind", text, "generator.loop_stall_s.max")]
+    p99 = stall.p99.value
+    if stamps == "kernel" or p99 is None or p99 <= limit:
         return []
     text = (
-        f"the load generator was behind: p99 schedule lag {p99 * 1e3:.1f} ms,"
-        f" limit {limit * 1e3:.1f} ms"
+        f"the event loop was behind: p99 stall {p99 * 1e3:.1f} ms, limit {limit * 1e3:.1f} ms,"
+        " and times read in user space are late by it"
     )
-    return [_reason("generator_behind", text, "generator.schedule_lag_s.p99")]
+    return [_reason("generator_behind", text, "generator.loop_stall_s.p99")]
 
 
 def _delivered_short(

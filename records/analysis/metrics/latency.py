@@ -42,6 +42,8 @@ def latency(frames: Frames) -> dict[str, Any]:
             else "no answer of two or more tokens in more than one chunk",
         ),
         "e2e_s": distribution(column(done, "e2e_s"), absent=NO_COMPLETION),
+        "chunks_per_receive": chunks_per_receive(done),
+        "first_token_bound_s": first_token_bound(done),
         "client_wait_s": distribution(column(sent, "client_wait_s"), absent="no request was sent"),
         "time_to_failure_s": time_to_failure(sent),
     }
@@ -70,6 +72,28 @@ def inter_token(done: pd.DataFrame, gaps: Gaps) -> dict[str, Any]:
         # k samples of gap/k sum to the gap, so the exact sum is that of the gaps.
         itl = distribution(mine.gap_us / weights / 1e6, weights=weights, total=sum_s)
     return {"itl_s": itl, "chunk_gap_s": chunk, "itl_basis": "token"}
+
+
+def chunks_per_receive(done: pd.DataFrame) -> Distribution:
+    """Token-bearing chunks over the receives that brought them, per completed request.
+
+    1 where every chunk came alone. More where the server or something on the way
+    sends several together: their gaps are then 0, and ITL shows the buffer.
+    """
+    chunks, receives = column(done, "chunks"), column(done, "receives")
+    ratio = chunks / np.where(receives > 0, receives, np.nan)
+    absent = "receives were not recorded" if np.isnan(receives).all() else NOT_STREAMED
+    return distribution(ratio, absent=NO_COMPLETION if done.empty else absent)
+
+
+def first_token_bound(done: pd.DataFrame) -> Distribution:
+    """How closely the first token's time is known, where it shared its receive with a later one.
+
+    It came after the receive before and by its own: the time between the two.
+    """
+    width = column(done, "first_token_s") - column(done, "first_token_after_s")
+    alone = "every first token came alone, or receives were not recorded"
+    return distribution(width, absent=NO_COMPLETION if done.empty else alone)
 
 
 def count_grade(done: pd.DataFrame) -> str:

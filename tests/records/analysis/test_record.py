@@ -128,9 +128,9 @@ def test_every_key_is_there_and_every_null_has_its_reason(made, name, window):
 
 def test_figures_of_a_later_version_say_so(made):
     record = made.record(made.row("a", 0, [0.5, 0.6]))
-    assert record["reasons"]["cost"] == "not computed by analysis_version 1"
-    assert record["stability"]["reasons"]["verdict"] == "not computed by analysis_version 1"
-    assert record["stability"]["slope_per_s"]["reason"] == "not computed by analysis_version 1"
+    assert record["reasons"]["cost"] == "not computed by analysis_version 2"
+    assert record["stability"]["reasons"]["verdict"] == "not computed by analysis_version 2"
+    assert record["stability"]["slope_per_s"]["reason"] == "not computed by analysis_version 2"
     assert record["run"]["reasons"]["hardware"] == "not declared"
 
 
