@@ -20,6 +20,7 @@ import orjson
 
 from records.errors import StorageFailed
 from records.evidence.answer_parts import ChunkPart, pack_part
+from records.evidence.append_files import AppendFiles
 from records.evidence.files import make_directory, storage
 from records.evidence.manifest import SPOOL, write_manifest
 from records.evidence.parts import (
@@ -39,50 +40,9 @@ SYNC_S = 1.0
 GATHER_S = 0.005
 # More than this waiting for the disk is more than a run may hold.
 MOST_WAITING_BYTES = 64 << 20
-_PART_BYTES = 64 << 20
 # An attempt's row is on the disk only after all that belongs to it.
 _SUFFIX = {PARTS: "bin", OUTPUTS: "jsonl", EVENTS: "jsonl"}
 _Item = tuple[str, bytes] | None
-
-
-class _Files:
-    """Append-only files of one kind, a new one every 64 MiB or after a failed write."""
-
-    def __init__(self, spool: Path, kind: str) -> None:
-        self._spool, self._kind = spool, kind
-        self._number = self._size = 0
-        self._handle: int | None = None
-
-    def append(self, data: bytes) -> None:
-        handle = self._open()
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(handle, view) :]
-        except OSError:
-            # What was written of the line stays torn at the end of this part.
-            self.close()
-            raise
-        self._size += len(data)
-        if self._size >= _PART_BYTES:
-            self.close()
-
-    def _open(self) -> int:
-        if self._handle is None:
-            path = self._spool / f"{self._kind}-{self._number:05d}.{_SUFFIX[self._kind]}"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-            self._handle = os.open(path, flags, 0o644)
-            self._number, self._size = self._number + 1, 0
-        return self._handle
-
-    def sync(self) -> None:
-        if self._handle is not None:
-            os.fsync(self._handle)
-
-    def close(self) -> None:
-        if self._handle is not None:
-            handle, self._handle = self._handle, None
-            os.close(handle)
 
 
 class SpoolWriter:
@@ -91,15 +51,21 @@ class SpoolWriter:
     def __init__(self, folder: Path, lock: int) -> None:
         self.folder, self._lock = folder, lock
         spool = folder / SPOOL
-        self._files = {kind: _Files(spool, kind) for kind in _SUFFIX}
+        self._files = {kind: AppendFiles(spool, kind, suffix) for kind, suffix in _SUFFIX.items()}
         self._now: Callable[[], float] | None = None
         self._failed: StorageFailed | None = None
         self._behind: StorageFailed | None = None
         # Each counted by one thread only, so that no lock is needed.
         self._handed_bytes = self._written_bytes = 0
         self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="evidence", daemon=True)
-        self._thread.start()
+        self._ending = threading.Event()
+        # A disk may take its time over a sync; what comes meanwhile is written all the same.
+        self._threads = [
+            threading.Thread(target=work, name="evidence", daemon=True)
+            for work in (self._work, self._work_sync)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     @classmethod
     def create(
@@ -191,8 +157,7 @@ class SpoolWriter:
         When the disk refused during the run: seals what is there as interrupted
         if it can, and raises StorageFailed in any case.
         """
-        self._items.put(None)
-        self._thread.join()
+        self._end_threads()
         failed = self.failed
         if failed is not None:
             state, reason, text = "interrupted", "storage_failed", str(failed)
@@ -210,9 +175,14 @@ class SpoolWriter:
 
     def abandon(self) -> None:
         """Lets go of the folder without sealing it, as a killed process would."""
-        self._items.put(None)
-        self._thread.join()
+        self._end_threads()
         self._release()
+
+    def _end_threads(self) -> None:
+        self._items.put(None)
+        self._ending.set()
+        for thread in self._threads:
+            thread.join()
 
     def _release(self) -> None:
         for files in self._files.values():
@@ -237,7 +207,7 @@ class SpoolWriter:
             files.sync()
 
     def _work(self) -> None:
-        ticked = synced = time.monotonic()
+        ticked = time.monotonic()
         while True:
             batch, last = self._batch()
             size = sum(map(len, chain.from_iterable(batch.values())))
@@ -246,11 +216,17 @@ class SpoolWriter:
                 tick = orjson.dumps({"e": "clock", "t": self._now()}) + b"\n"
                 batch.setdefault(EVENTS, []).append(tick)
                 ticked = now
-            self._write(batch, sync=now - synced >= SYNC_S)
+            self._write(batch)
             self._written_bytes += size
-            synced = now if now - synced >= SYNC_S else synced
             if last:
                 return
+
+    def _work_sync(self) -> None:
+        while not self._ending.wait(SYNC_S) and self._failed is None:
+            try:
+                self._sync()
+            except OSError as error:
+                self._failed = _refused(self.folder, error)
 
     def _batch(self) -> tuple[dict[str, list[bytes]], bool]:
         """What waits to be written, gathered for a moment, and whether it is the last of it."""
@@ -266,15 +242,13 @@ class SpoolWriter:
             return batch, False
         return batch, True
 
-    def _write(self, batch: dict[str, list[bytes]], sync: bool) -> None:
+    def _write(self, batch: dict[str, list[bytes]]) -> None:
         if self._failed is not None:
             return
         try:
             for kind in _SUFFIX:
                 if kind in batch:
                     self._files[kind].append(b"".join(batch[kind]))
-            if sync:
-                self._sync()
         except OSError as error:
             self._failed = _refused(self.folder, error)
 

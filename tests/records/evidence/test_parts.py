@@ -9,6 +9,8 @@ import random
 import signal
 import subprocess
 import sys
+import threading
+import time
 from array import array
 from itertools import pairwise
 from typing import NamedTuple
@@ -18,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from records.errors import StorageFailed
-from records.evidence import spool, tables, writer
+from records.evidence import append_files, spool, tables, writer
 from records.evidence.answer_parts import pack_part, part_heads, unpack_part
 from records.evidence.chunks import tokens_of_chunks
 from records.evidence.folder import EvidenceFolder, write_folder
@@ -305,6 +307,45 @@ def test_items_that_come_together_are_written_together(tmp_path, monkeypatch):
         out.sent("q0", 1, i / 100)
     out.abandon()
     assert len(written) <= 2
+
+
+def test_what_comes_while_the_disk_syncs_is_written_all_the_same(tmp_path, monkeypatch):
+    """A killed process loses what it handed over in some milliseconds, however slow a sync is."""
+    syncing, go_on = threading.Event(), threading.Event()
+
+    def slow(handle):
+        syncing.set()
+        assert go_on.wait(10)
+
+    monkeypatch.setattr(writer, "SYNC_S", 0.01)
+    out = started(tmp_path / "f", 0.0)
+    monkeypatch.setattr(writer.os, "fsync", slow)
+    out.sent("q0", 1, 0.25)
+    assert syncing.wait(10)
+    out.part("q0", 1, part([300_000]), keep_text=True)
+    deadline = time.monotonic() + 10
+    path = tmp_path / "f/spool/parts-00000.bin"
+    while not path.exists() or not path.stat().st_size:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    go_on.set()
+    out.abandon()
+
+
+def test_full_files_are_followed_by_new_ones_in_order(tmp_path, monkeypatch):
+    """Parts of one attempt over many files are read in the order in which they came."""
+    monkeypatch.setattr(append_files, "FULL_BYTES", 30)
+    monkeypatch.setattr(writer, "GATHER_S", 0.0)
+    monkeypatch.setattr(writer, "SYNC_S", 0.01)
+    out = started(tmp_path / "f", 0.0)
+    out.sent("q0", 1, 0.25)
+    for i in range(12):
+        out.part("q0", 1, part([300_000 + i * i]), keep_text=True)
+        time.sleep(0.005)
+    out.abandon()
+    assert len(list((tmp_path / "f/spool").glob("parts-*.bin"))) > 1
+    [(_, _, first, gaps, _)] = chunk_rows(sealed(tmp_path / "f"))
+    assert (first, gaps) == (300_000, [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21])
 
 
 def test_a_spool_of_an_earlier_writer_keeps_its_chunks(tmp_path):
