@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
-import platform
 import sys
 from pathlib import Path
 
+from benchmarks.machine import Noise, machine, watched
 from benchmarks.table import Row, render
 
 OUT = Path(__file__).parent / "out"
@@ -18,6 +18,7 @@ BENCHMARKS = {
     "hashing": "benchmarks.hashing",
     "load": "benchmarks.load",
     "lists": "benchmarks.lists",
+    "sealing": "benchmarks.sealing",
 }
 
 
@@ -27,16 +28,21 @@ def main(names: list[str]) -> int:
         if name not in BENCHMARKS:
             print(f"bench: {name}: expected one of {', '.join(BENCHMARKS)}", file=sys.stderr)
             return 2
-        rows = importlib.import_module(BENCHMARKS[name]).rows()
+        with watched() as noise:
+            rows = importlib.import_module(BENCHMARKS[name]).rows()
         print(render(name, rows))
-        _write(name, rows)
+        if noise.text:
+            print(noise.text)
+        _write(name, rows, noise)
     return 0
 
 
-def _write(name: str, rows: list[Row]) -> None:
+def _write(name: str, rows: list[Row], noise: Noise) -> None:
     OUT.mkdir(exist_ok=True)
-    host = {"machine": platform.machine(), "python": platform.python_version()}
-    document = {"name": name, "host": host, "rows": [row.to_json() for row in rows]}
+    document = {
+        "name": name, "host": machine(), "noise": vars(noise),
+        "rows": [row.to_json() for row in rows],
+    }  # fmt: skip
     (OUT / f"{name}.json").write_text(json.dumps(document, indent=2, allow_nan=False) + "\n")
 
 
