@@ -18,7 +18,7 @@ _LEAST_LEASE_S = 3.0
 @register()
 def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
     """All findings about the environment of this installation."""
-    return [*_secret_key(), *_folders(), *_lease(), *_hosts(), *_upload_limit()]
+    return [*_secret_key(), *_folders(), *_lease(), *_hosts(), *_upload_limit(), *_ceilings()]
 
 
 def _embedded() -> bool:
@@ -114,4 +114,21 @@ def _upload_limit() -> list[CheckMessage]:
             hint="512 MiB is the default.",
             id="impakt.E004",
         )
+    ]
+
+
+def _ceilings() -> list[CheckMessage]:
+    named = {
+        "IMPAKT_MAX_RATE_PER_S": settings.MAX_RATE_PER_S,
+        "IMPAKT_MAX_CONCURRENCY": settings.MAX_CONCURRENCY,
+    }
+    return [
+        # Written so that NaN is none of them either.
+        Error(
+            f"{name} must be above 0",
+            hint="No run could be made; 10000 is the default.",
+            id="impakt.E005",
+        )
+        for name, value in named.items()
+        if not value > 0
     ]

@@ -136,6 +136,12 @@ UPLOAD_MAX_BYTES = int(os.environ.get("IMPAKT_UPLOAD_MAX_BYTES", 512 * 1024 * 10
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 FILE_UPLOAD_TEMP_DIR = None
 
+# What runs may send to an endpoint that states no lower ceiling of its own.
+MAX_RATE_PER_S = float(os.environ.get("IMPAKT_MAX_RATE_PER_S") or 10_000)
+MAX_CONCURRENCY = int(os.environ.get("IMPAKT_MAX_CONCURRENCY") or 10_000)
+# Whether endpoints may lie in private ranges and on loopback, which only this host reaches.
+PRIVATE_ENDPOINTS = _flag("IMPAKT_PRIVATE_ENDPOINTS", False)
+
 # A run whose worker has not been heard of for this long is interrupted.
 RUN_LEASE_S = float(os.environ.get("IMPAKT_RUN_LEASE_S", 20))
 SESSION_COOKIE_HTTPONLY = True

@@ -20,15 +20,17 @@ from typing import Any
 from uuid import UUID
 
 from celery import shared_task
+from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 
 from records.errors import BadInput, HostNotAllowed, ImpaktError, OtherSideFailed
 from records.evidence.parts import RUN_FILE
 from records.models import Run
 from records.models.choices import RunState
+from records.services import ceilings, tasks
 from records.services import run as runs
-from records.services import tasks
 from records.services.evidence import evidence_ingest
+from records.services.policies import DEFAULTS
 from records.services.recovery import spool_folder
 from records.services.trace import trace_load
 from runners.load.plan import LoadOutcome, LoadPlan, Progress, Secret
@@ -85,15 +87,19 @@ def plan_of(run: Run) -> LoadPlan:
     """What the load generator is asked to do for a run.
 
     HostNotAllowed unless the endpoint is registered in the run's own project;
-    BadInput when the variable that should hold its key is not set here.
+    FieldError when the endpoint's ceilings have been lowered below what the run
+    asks for; BadInput when the variable that should hold its key is not set here.
     """
     endpoint, policies = run.endpoint, run.policies
     if endpoint is None or endpoint.project_id != run.project_id:
         raise HostNotAllowed(f"{run}: load goes to registered endpoints of its project only")
+    trace = trace_load(run.trace)
+    ceilings.check_rate(endpoint, run.trace.name, [request.at_s for request in trace.requests])
+    policies = ceilings.capped(endpoint, run.trace, policies)
     return LoadPlan(
         url=endpoint.url,
         model=endpoint.model,
-        trace=trace_load(run.trace),
+        trace=trace,
         run_id=str(run.uid),
         workload=run.workload.document,
         configuration=run.configuration.document,
@@ -105,6 +111,10 @@ def plan_of(run: Run) -> LoadPlan:
         drain_s=policies["drain_s"],
         cache_state=run.cache_state,
         capture=policies["capture"],
+        # Runs made before the choice was there know of none.
+        transport=policies.get("transport", DEFAULTS["transport"]),
+        # The supervisor's own endpoints are on this machine's loopback.
+        allow_private=settings.PRIVATE_ENDPOINTS or bool(endpoint.reference_profile),
         api_key=_api_key(endpoint.api_key_env),
         owner=run.owner.get_username() if run.owner else None,
         replicate=run.replicate,
@@ -119,6 +129,9 @@ def _api_key(variable: str) -> Secret | None:
     value = os.environ.get(variable)
     if not value:
         raise BadInput(f"api_key_env: {variable} is not set in the environment of this worker")
+    if not (value.isascii() and value.isprintable()):
+        # Not quoted. A library that meets it in a header would quote it.
+        raise BadInput(f"api_key_env: {variable} holds more than printable ASCII; a line break?")
     return Secret(value)
 
 

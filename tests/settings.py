@@ -20,6 +20,8 @@ if TESTING:
     os.environ["IMPAKT_DATA"] = _folder
     for _name in ("IMPAKT_EVIDENCE", "IMPAKT_SPOOL", "IMPAKT_STATIC_ROOT"):
         os.environ.pop(_name, None)
+    # Servers of tests are on loopback; tests of the refusal turn it off.
+    os.environ["IMPAKT_PRIVATE_ENDPOINTS"] = "1"
     # Never a broker that real work goes through: the tests empty theirs.
     os.environ.pop("IMPAKT_BROKER_URL", None)
     if _broker := os.environ.get("IMPAKT_TEST_BROKER_URL"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 from records.errors import BadInput
@@ -49,6 +50,16 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server on `host`."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def set_environment(options: Options) -> None:
     """Point settings at the data folder; what the user has set stays."""
     os.environ["IMPAKT_DATA"] = str(options.data)
@@ -58,6 +69,9 @@ def set_environment(options: Options) -> None:
     os.environ["PYTHONSAFEPATH"] = "1"
     # numpy's thread pools would fight the load generator for the few cores it has.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if is_loopback(options.host):
+        # Whoever uses it sits on this machine, and reaches its private places without us.
+        os.environ.setdefault("IMPAKT_PRIVATE_ENDPOINTS", "1")
     names = ["localhost", "127.0.0.1", "[::1]", f"[{options.host}]", options.host]
     if options.host in {"0.0.0.0", "::"}:  # noqa: S104 - read, not bound
         names.append(socket.gethostname())

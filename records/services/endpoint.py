@@ -6,6 +6,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from records.errors import Conflict, FieldError
@@ -15,6 +16,7 @@ from records.models.choices import Api
 from records.services import audit
 from records.services.documents import named
 from records.services.permissions import require
+from runners.load.places import literal_addresses, refusal
 
 # Only variables made for this: an operator who could name any variable could have a
 # worker send the database's password or the signing key to a host of their own.
@@ -48,7 +50,8 @@ def endpoint_register(
     """
     require(user, project, "launch")
     fields: dict[str, Any] = {
-        "url": check_url(url, "url"),
+        # Only the supervisor registers a reference endpoint, on this machine's loopback.
+        "url": check_url(url, "url", private=bool(reference_profile)),
         "metrics_url": check_url(metrics_url, "metrics_url") if metrics_url else "",
         "api": _one_of(api, Api.values, "api"),
         "model": named(model, "model", "endpoint", FieldError, longest=200),
@@ -76,7 +79,7 @@ def endpoint_register(
 
 def endpoint_move(*, endpoint: Endpoint, url: str, actor_name: str) -> Endpoint:
     """The endpoint answers at another address now (the bundled one gets a port at each start)."""
-    url = check_url(url, "url")
+    url = check_url(url, "url", private=bool(endpoint.reference_profile))
     before = endpoint.url
     if before == url:
         return endpoint
@@ -90,8 +93,13 @@ def endpoint_move(*, endpoint: Endpoint, url: str, actor_name: str) -> Endpoint:
     return endpoint
 
 
-def check_url(url: Any, field: str) -> str:
-    """An http or https address with a host and without credentials, query or fragment."""
+def check_url(url: Any, field: str, private: bool = False) -> str:
+    """An http or https address with a host and without credentials, query or fragment.
+
+    A host that spells an address, in any way, must be one that load may go to;
+    `private` allows private ranges whatever the settings say. What a name
+    resolves to is looked at when a run begins.
+    """
     text = url.strip() if isinstance(url, str) else ""
     try:
         parts = urlsplit(text)
@@ -108,6 +116,10 @@ def check_url(url: Any, field: str) -> str:
         raise FieldError("endpoint", field, "an address without ? and #")
     if not text.isprintable() or " " in text or len(text) > 500:
         raise FieldError("endpoint", field, "at most 500 printable characters without spaces")
+    for ip in literal_addresses(parts.hostname):
+        reason = refusal(ip, allow_private=private or settings.PRIVATE_ENDPOINTS)
+        if reason is not None:
+            raise FieldError("endpoint", field, f"an address load may go to, but {ip} is {reason}")
     return text.rstrip("/")
 
 

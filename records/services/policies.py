@@ -18,12 +18,17 @@ DEFAULTS: dict[str, Any] = {
     "drain_s": None,
     "mode": "open_loop",
     "capture": "full",
+    "transport": "fast",
 }
 # As much as an arrival trace may ask for; more would overflow times of day.
 _MOST_SECONDS = 1e9
 _MOST_AT_ONCE = 1_000_000
 _SECONDS = ("timeout_s", "warmup_s", "window_s", "drain_s")
-_WORDS = {"mode": ("open_loop",), "capture": ("none", "hashes", "full")}
+_WORDS = {
+    "mode": ("open_loop",),
+    "capture": ("none", "hashes", "full"),
+    "transport": ("fast", "httpx"),
+}
 
 
 def checked_policies(given: dict[str, Any]) -> dict[str, Any]:

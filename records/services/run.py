@@ -13,13 +13,14 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from records.errors import BadInput, Conflict, FieldError
+from records.errors import Conflict, FieldError
 from records.models import Campaign, Configuration, Endpoint, Project, Run, Trace, Workload
 from records.models.choices import CacheState, RunState
-from records.services import alert, audit, tasks
+from records.services import alert, audit, ceilings, tasks
 from records.services.numbers import next_number
 from records.services.permissions import require
 from records.services.policies import checked_policies
+from records.services.trace import trace_load
 
 # What a load run may end as; `analysing` becomes `completed` with its record.
 _MOST_REPLICATE = 1_000_000
@@ -59,9 +60,16 @@ def run_create(
     if replicate is not None and not 0 < replicate <= _MOST_REPLICATE:
         raise FieldError("run", "replicate", f"a whole number from 1 to {_MOST_REPLICATE}")
     policies = checked_policies(policies)
-    if policies["max_concurrency"] is None:
-        policies["max_concurrency"] = endpoint.max_concurrency
-    _check_limits(trace, endpoint, policies)
+    asked = policies["max_concurrency"]
+    policies = ceilings.capped(endpoint, trace, policies)
+    if not ceilings.surely_within_rate(endpoint, trace):
+        arrivals = [request.at_s for request in trace_load(trace).requests]
+        ceilings.check_rate(endpoint, trace.name, arrivals)
+    after: dict[str, Any] = {
+        "endpoint": endpoint.name, "trace": trace.trace_hash, "policies": policies,
+    }  # fmt: skip
+    if asked != policies["max_concurrency"]:
+        after["note"] = "no max_concurrency was asked for: it is the endpoint's ceiling"
     with transaction.atomic():
         run = Run.objects.create(
             project=project, number=next_number(project, "run"), created_by=user, owner=user,
@@ -71,26 +79,9 @@ def run_create(
         )  # fmt: skip
         audit.record(
             project=project, actor=user, action="run.create", target=run,
-            after={"endpoint": endpoint.name, "trace": trace.trace_hash, "policies": policies},
+            after=after,
         )  # fmt: skip
     return run
-
-
-def _check_limits(trace: Trace, endpoint: Endpoint, policies: dict[str, Any]) -> None:
-    rate, limit = (trace.description or {}).get("rate_per_s"), endpoint.max_rate_per_s
-    if rate is None:
-        # All at one moment: as many in their first second.
-        rate = float(trace.requests)
-    if limit is not None and rate > limit:
-        raise BadInput(
-            f"trace: {trace.name} asks for {rate:.3g} requests/s, "
-            f"{endpoint.name} allows at most {limit:.3g}"
-        )
-    asked, most = policies["max_concurrency"], endpoint.max_concurrency
-    if most is not None and asked is not None and asked > most:
-        raise BadInput(
-            f"policies.max_concurrency: {asked} asked for, {endpoint.name} allows at most {most}"
-        )
 
 
 def run_launch(*, run: Run, user) -> Run:

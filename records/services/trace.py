@@ -11,6 +11,7 @@ from records.errors import BadTrace
 from records.models import Project
 from records.models import Trace as TraceRow
 from records.services import audit
+from records.services.ceilings import busiest_per_s
 from records.services.documents import checked, named
 from records.services.permissions import require
 from records.services.storage import evidence_store
@@ -62,7 +63,13 @@ def _fields(trace: Trace) -> dict[str, Any]:
         "span_s": trace.span_s,
         "header": checked(trace.header, "trace header", BadTrace),
         "description": checked(
-            describe(trace) | {"preview": points_of(trace)}, "description", BadTrace
+            describe(trace)
+            | {
+                "preview": points_of(trace),
+                "busiest_per_s": busiest_per_s(request.at_s for request in trace.requests),
+            },
+            "description",
+            BadTrace,
         ),
         "file_sha256": sha256,
         "file_bytes": size,

@@ -62,6 +62,8 @@ def test_a_folder_that_is_not_there_yet_is_fine(monkeypatch, settings, tmp_path)
         ("RUN_LEASE_S", 2.0, "impakt.W001"),
         ("ALLOWED_HOSTS", ["*"], "impakt.W002"),
         ("UPLOAD_MAX_BYTES", 0, "impakt.E004"),
+        ("MAX_RATE_PER_S", float("nan"), "impakt.E005"),
+        ("MAX_CONCURRENCY", 0, "impakt.E005"),
     ],
 )
 def test_a_risky_value_is_named(monkeypatch, settings, name, value, found):

@@ -11,7 +11,7 @@ import time
 import pytest
 from django.db import OperationalError
 
-from records.errors import HostNotAllowed
+from records.errors import FieldError, HostNotAllowed
 from records.models import Alert, Run
 from records.models.choices import RunState
 from records.services import recovery
@@ -38,12 +38,13 @@ def sent(monkeypatch):
     return found
 
 
-def _queued(url="http://127.0.0.1:9/v1", requests=10, gap_s=0.02, **endpoint) -> Run:
+def _queued(url="http://127.0.0.1:9/v1", requests=10, gap_s=0.02, policies=None, **endpoint) -> Run:
     project = factories.make_project()
     return factories.make_run(
         project,
         endpoint=factories.make_endpoint(project, url=url, **endpoint),
         trace=factories.make_trace(project, factories.sample_trace(requests, gap_s)),
+        policies=policies or {},
     )
 
 
@@ -124,6 +125,52 @@ def test_load_goes_to_registered_endpoints_of_the_project_only():
     run.endpoint = factories.make_endpoint(factories.make_project())
     with pytest.raises(HostNotAllowed):
         tasks.plan_of(run)
+
+
+def test_what_a_name_resolves_to_is_looked_at_before_a_run_sends_anything(settings, sent):
+    """Registered while private ranges were allowed, or by a name: the run itself is refused."""
+    with serve("continuous") as endpoint:
+        run = _queued(endpoint.url, model=endpoint.model)
+        settings.PRIVATE_ENDPOINTS = False
+        _loaded(run)
+        assert endpoint.truth() == []
+    assert run.state == RunState.FAILED
+    assert "127.0.0.1: a loopback address, which is not allowed here" in run.failure
+    assert run.evidence.filter(name="run.json").exists()
+
+
+def test_the_bundled_endpoint_is_loaded_where_private_ranges_are_not(settings):
+    with serve("continuous") as endpoint:
+        run = _queued(endpoint.url, model=endpoint.model, reference_profile="continuous")
+        settings.PRIVATE_ENDPOINTS = False
+        assert _loaded(run).state == RunState.ANALYSING
+
+
+def test_ceilings_that_were_lowered_meanwhile_hold_in_the_worker(settings):
+    """10 requests 0.02 s apart are 10 in a second; 10 may be open at once."""
+    run = _queued()
+    settings.MAX_RATE_PER_S = 5.0
+    with pytest.raises(FieldError, match=r"10 requests/s .* at most 5"):
+        tasks.plan_of(run)
+    settings.MAX_RATE_PER_S, settings.MAX_CONCURRENCY = 100.0, 3
+    assert tasks.plan_of(run).max_concurrency == 3
+
+
+@pytest.mark.parametrize("transport", ["fast", "httpx"])
+def test_a_run_says_how_it_is_sent(transport):
+    run = _queued(policies={"transport": transport})
+    assert tasks.plan_of(run).transport == transport
+    del run.policies["transport"]
+    assert tasks.plan_of(run).transport == "fast"
+
+
+@pytest.mark.parametrize("key", ["sk-1234\n", "sk-1234é", "sk-12\r\nX: 1"])
+def test_a_key_that_no_header_can_carry_fails_the_run_unquoted(monkeypatch, key):
+    monkeypatch.setenv("IMPAKT_KEY_MODEL", key)
+    run = _loaded(_queued(api_key_env="IMPAKT_KEY_MODEL"))
+    assert run.state == RunState.FAILED
+    assert "IMPAKT_KEY_MODEL holds more than printable ASCII" in run.failure
+    assert "sk-12" not in run.failure
 
 
 def test_a_database_that_is_away_does_not_stop_the_load(monkeypatch):

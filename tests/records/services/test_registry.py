@@ -151,6 +151,12 @@ def test_a_wrong_configuration_is_refused(project, document):
         ({"max_rate_per_s": 0}, "max_rate_per_s"),
         ({"max_concurrency": 10**40}, "max_concurrency"),
         ({"max_concurrency": -1}, "max_concurrency"),
+        ({"url": "http://169.254.169.254/v1"}, "url"),
+        ({"url": "http://2852039166/v1"}, "url"),
+        ({"url": "http://[::ffff:169.254.169.254]/v1"}, "url"),
+        ({"url": "http://[fe80::1]/v1"}, "url"),
+        ({"url": "http://0.0.0.0:8000/v1"}, "url"),
+        ({"metrics_url": "http://100.100.100.200/metrics"}, "metrics_url"),
     ],
 )
 def test_a_wrong_endpoint_names_its_field(project, fields, field):
@@ -158,6 +164,21 @@ def test_a_wrong_endpoint_names_its_field(project, fields, field):
     with pytest.raises(FieldError, match=field):
         factories.make_endpoint(project, **fields)
     assert not Endpoint.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "10.1.2.3", "0x7f.1", "[::1]", "[fd12::1]", "100.64.0.1"]
+)
+def test_private_ranges_are_for_installations_that_allow_them(project, settings, host):
+    """Whoever may register an endpoint must not reach into the workers' network by it."""
+    url = f"http://{host}:8000/v1"
+    settings.PRIVATE_ENDPOINTS = False
+    with pytest.raises(FieldError, match=r"url.*not allowed here"):
+        factories.make_endpoint(project, url=url)
+    # The supervisor's own reference endpoints are on loopback.
+    factories.make_endpoint(project, url="http://127.0.0.1:1/v1", reference_profile="continuous")
+    settings.PRIVATE_ENDPOINTS = True
+    assert factories.make_endpoint(project, url=url).url == url
 
 
 def test_credentials_in_an_address_are_refused_and_not_repeated(project):

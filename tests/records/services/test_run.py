@@ -9,11 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from records.errors import BadInput, Conflict, FieldError, NotPermitted
+from records.errors import Conflict, FieldError, NotPermitted
 from records.models import Alert, AuditEntry, Project, Run
 from records.models.choices import RunState
+from records.services import ceilings, tasks
 from records.services import run as runs
-from records.services import tasks
+from records.traces.reading import Trace
+from records.traces.schema import TraceRequest
 from tests import factories
 
 
@@ -61,25 +63,71 @@ def test_parts_of_another_project_are_refused(project, field):
 
 
 def test_an_endpoint_is_never_asked_for_more_than_it_allows(project):
-    """20 requests 0.5 s apart are (20-1)/9.5 = 2 requests/s: over 1.9, within 2."""
+    """20 requests 0.5 s apart: 2 in any second, (20-1)/9.5 = 2/s: over 1.9, within 2."""
     low = factories.make_endpoint(project, max_rate_per_s=1.9)
-    with pytest.raises(BadInput, match=r"2 requests/s.* at most 1\.9"):
+    with pytest.raises(FieldError, match=r"2 requests/s .*\(2 on average\).* at most 1\.9"):
         factories.make_run(project, endpoint=low)
     enough = factories.make_endpoint(project, max_rate_per_s=2.0)
     factories.make_run(project, endpoint=enough)
     # Three at one moment have no rate, but are three in a second.
     burst = factories.make_trace(project, factories.sample_trace(3, gap_s=0.0), name="burst")
-    with pytest.raises(BadInput, match="3 requests/s"):
+    with pytest.raises(FieldError, match=r"3 requests/s .*all at once") as refused:
         factories.make_run(project, endpoint=enough, trace=burst)
+    assert refused.value.field == "trace"
+
+
+def test_a_trace_is_as_busy_as_its_busiest_second(project):
+    """9 at 0 s, then one in 10 s and one in 20 s: 0.5/s on average, 9 in its first second."""
+    arrivals = [0.0] * 9 + [10.0, 20.0]
+    trace = Trace(
+        {}, [TraceRequest(id=str(i), at_s=t, prompt="hi") for i, t in enumerate(arrivals)]
+    )
+    row = factories.make_trace(project, trace, name="bursts")
+    assert row.description["busiest_per_s"] == 9.0
+    with pytest.raises(FieldError, match=r"9 requests/s .*\(0\.5 on average\).* at most 8"):
+        factories.make_run(
+            project, trace=row, endpoint=factories.make_endpoint(project, max_rate_per_s=8)
+        )
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "limit", "busiest"),
+    [
+        # [t, t+1) leaves out the arrival at 1.3, though 0.3 + 1 is a little more than 1.3.
+        ((0.3, 1.3), None, 1.0),
+        ((0.3, 1.299999, 1.3), None, 2.0),
+        ((0.0,), None, 1.0),
+        # One in 10 s keeps 0.1/s; two within 10 s are 0.2/s.
+        ((0.0, 10.0, 20.0), 0.1, 0.1),
+        ((0.0, 9.0, 20.0), 0.1, 0.2),
+    ],
+)
+def test_the_busiest_second(arrivals, limit, busiest):
+    assert ceilings.busiest_per_s(arrivals, limit) == pytest.approx(busiest)
+
+
+def test_this_installation_has_ceilings_of_its_own(project, settings):
+    """Endpoints without any are not unlimited; 20 requests reach a ceiling of 19 but not of 20."""
+    settings.MAX_RATE_PER_S, settings.MAX_CONCURRENCY = 1.5, 19
+    with pytest.raises(FieldError, match=r"this installation allows at most 1\.5"):
+        factories.make_run(project)
+    settings.MAX_RATE_PER_S = 2.0
+    assert factories.make_run(project).policies["max_concurrency"] == 19
+    with pytest.raises(FieldError, match="21 asked for, this installation allows at most 19"):
+        factories.make_run(project, policies={"max_concurrency": 21})
+    settings.MAX_CONCURRENCY = 20
+    assert factories.make_run(project).policies["max_concurrency"] is None
 
 
 def test_concurrency_is_capped_by_the_endpoint(project):
     """Asking for more fails; asking for nothing takes the endpoint's limit."""
     narrow = factories.make_endpoint(project, max_concurrency=4)
-    with pytest.raises(BadInput, match="at most 4"):
+    with pytest.raises(FieldError, match="at most 4"):
         factories.make_run(project, endpoint=narrow, policies={"max_concurrency": 5})
     made = factories.make_run(project, endpoint=narrow, policies={})
     assert made.policies["max_concurrency"] == 4
+    entry = AuditEntry.objects.get(action="run.create", object_id=str(made.pk))
+    assert "ceiling" in entry.after["note"]
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def test_a_configuration_that_is_there_is_chosen_and_campaigns_can_use_it(
     [
         ({"url": "ftp://x/v1"}, "url", "http:// or https://"),
         ({"url": "http://me:secret@x/v1"}, "url", "no user or password"),
+        ({"url": "http://169.254.169.254/latest"}, "url", "the metadata service of a cloud"),
         ({"api_key_env": "sk-very-secret"}, "api_key_env", "IMPAKT_KEY_"),
         ({"metrics_url": "nonsense"}, "metrics_url", "http:// or https://"),
         ({"max_rate_per_s": "0"}, "max_rate_per_s", "above 0"),
