@@ -101,7 +101,7 @@ def run_level(level: Level, truth: KnownTruth, transport: str, folder: Path) -> 
             raise outcome.error
         if outcome.state != "completed":
             raise NotDecided(f"a calibration run was {outcome.state}")
-        return _seen(level, EvidenceFolder.open(out), truth.take())
+        return _seen(level, EvidenceFolder.open(out), truth.take(len(plan.trace.requests)))
     finally:
         shutil.rmtree(out, ignore_errors=True)
 
@@ -136,6 +136,7 @@ def _seen(level: Level, folder: EvidenceFolder, told: Mapping[str, Told]) -> See
             "p99": lag["p99"]["value"],
         },
         "request_at_server_s": spread(errors.arrived),
+        "truth_unknown": errors.unknown,
         "cpu_fraction": generator["cpu_s"] / generator["wall_s"],
         **server,
     }
@@ -150,7 +151,11 @@ def _seen(level: Level, folder: EvidenceFolder, told: Mapping[str, Told]) -> See
 
 @dataclass(frozen=True)
 class Errors:
-    """Client minus truth in seconds; `other` counts answers of another number of tokens."""
+    """Client minus truth in seconds, where the truth is known.
+
+    `other` counts answers of another number of tokens, `unknown` the tokens of which
+    the server cannot say when they left.
+    """
 
     arrived: Floats
     first: Floats
@@ -158,6 +163,7 @@ class Errors:
     last: Floats
     tokens: int
     other: int
+    unknown: int
 
 
 def compared(
@@ -178,7 +184,8 @@ def compared(
     t0_ns = round(t0_s * 1e9)
     gaps = dict(zip(chunks["request_id"], chunks["gap_us"], strict=True))
     intended = dict(zip(requests["request_id"], requests["intended_s"], strict=True))
-    arrived, first, last, between, tokens, other = [], [], [], [], 0, 0
+    arrived, first, last, between = [], [], [], []
+    tokens = other = unknown = 0
     rows = zip(
         attempts["request_id"], attempts["first_token_s"], attempts["last_token_s"], strict=True
     )
@@ -188,14 +195,18 @@ def compared(
         if truth is None or ours.size + 1 != truth.sent_ns.size:
             other += 1
             continue
-        sent_s = (truth.sent_ns - t0_ns) / 1e9
+        # NaN is left out of every figure.
+        sent_s = np.where(truth.wide, np.nan, (truth.sent_ns - t0_ns) / 1e9)
         arrived.append((truth.received_ns - t0_ns) / 1e9 - float(intended[name]))
         first.append(float(first_s) - sent_s[0])
         last.append(float(last_s) - sent_s[-1])
         between.append(ours - np.diff(sent_s))
         tokens += sent_s.size
+        unknown += int(truth.wide.sum())
     joined = np.concatenate(between) if between else np.empty(0)
-    return Errors(np.array(arrived), np.array(first), joined, np.array(last), tokens, other)
+    return Errors(
+        np.array(arrived), np.array(first), joined, np.array(last), tokens, other, unknown
+    )
 
 
 def served(level: Level, told: Mapping[str, Told], t0_s: float) -> dict[str, Any]:

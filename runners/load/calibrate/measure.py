@@ -26,6 +26,9 @@ from runners.load.calibration import SCHEMA, host_of
 BOUNDS_S = {"kernel": 0.001, "user": 0.010}
 # Above this share of a core a process has nothing left to give.
 _BUSY = 0.9
+# A load generator that fails while it uses less than this fails for another reason than its
+# load, so that less of it would not help.
+_IDLE = 0.3
 _CORE_SHARED = "one core, shared with the known-truth server"
 OnLevel = Callable[[str, Seen], None]
 
@@ -136,7 +139,7 @@ def _climb(search: _Search) -> tuple[list[Seen], Seen | None]:
     """The levels tried, and the highest that held: doubled until one fails, then once between.
 
     A level that fails is tried again while there is time: the machine may have been
-    busy with something else. Where the first fails the search goes down.
+    busy with something else. Where the first fails for its load the search goes down.
     """
     p = search.profile
     tried: list[Seen] = []
@@ -152,7 +155,7 @@ def _climb(search: _Search) -> tuple[list[Seen], Seen | None]:
             rate *= p.factor
         else:
             worst = rate
-            if best is not None:
+            if best is not None or found.client_cpu < _IDLE:
                 break
             rate /= p.factor
     if best is not None and worst is not None and search.time_left():
@@ -212,6 +215,9 @@ def _bound(failed: Seen | None, cores: int | None) -> tuple[str, str]:
     why = "; ".join(failed.figures["reasons_invalid"])
     if not why and failed.error_p99_s is not None and too_wrong(failed):
         why = f"an error of {1e3 * failed.error_p99_s:.2f} ms at p99"
+    if failed.client_cpu < _IDLE:
+        why += "; the machine was busy with something else: try again when it is quiet"
+        return "other_work", f"{why}: {shares}"
     return "error", f"{why or 'the load was not delivered'}: {shares}"
 
 

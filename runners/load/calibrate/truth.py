@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from records.errors import ImpaktError
 MODEL = "known-truth"
 _MODULE = "runners.endpoint.known"
 _END_S = 5.0
+_WAIT_S = 1.0
 # A process needs a core, the server another; below this they share one.
 _CORES = 2
 
@@ -37,6 +39,8 @@ class Told:
 
     received_ns: int
     sent_ns: npt.NDArray[np.int64]
+    # Tokens of which the server cannot say when they left.
+    wide: npt.NDArray[np.bool_]
     late_ns: int
     cpu_s: float
     at_ns: int
@@ -49,8 +53,21 @@ class KnownTruth:
         self.url, self._log, self._process = url, log, process
         self._read_to = 0
 
-    def take(self) -> dict[str, Told]:
-        """What the log says of the answers since the last call, by request id."""
+    def take(self, answers: int = 0) -> dict[str, Told]:
+        """What the log says of the answers since the last call, by request id.
+
+        Waits a moment for so many `answers`: a line is written right after the last
+        bytes, and who has those may be quicker.
+        """
+        out: dict[str, Told] = {}
+        until_s = time.monotonic() + _WAIT_S
+        while True:
+            out |= self._lines()
+            if len(out) >= answers or time.monotonic() > until_s:
+                return out
+            time.sleep(_WAIT_S / 100)
+
+    def _lines(self) -> dict[str, Told]:
         if self._process.poll() is not None:
             raise NoTruth(f"the known-truth server ended with {self._process.returncode}")
         with self._log.open("rb") as handle:
@@ -64,7 +81,10 @@ class KnownTruth:
 def _told(line: bytes) -> tuple[str, Told]:
     fields = orjson.loads(line)
     name = str(fields.pop("request_id"))
-    return name, Told(**fields | {"sent_ns": np.array(fields["sent_ns"], dtype=np.int64)})
+    sent = np.array(fields["sent_ns"], dtype=np.int64)
+    wide = np.zeros(sent.size, dtype=np.bool_)
+    wide[fields["wide"]] = True
+    return name, Told(**fields | {"sent_ns": sent, "wide": wide})
 
 
 @contextlib.contextmanager
