@@ -222,6 +222,7 @@ class Exchange:
         )
 
     def _resend(self) -> None:
+        self._reader = ResponseReader(self._hide)
         try:
             self._lines.serve_again(self)
         except OSError as error:
