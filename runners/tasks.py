@@ -80,7 +80,7 @@ def _failure(outcome: LoadOutcome, plan: LoadPlan) -> str:
     text = "" if outcome.error is None else str(outcome.error)
     if not text and outcome.state == "interrupted":
         text = "The worker was shut down; what was measured until then is kept"
-    return plan.api_key.hide_in(text) if plan.api_key else text
+    return str(plan.hider.hide_in(text))
 
 
 def plan_of(run: Run) -> LoadPlan:

@@ -17,13 +17,13 @@ from records.evidence.run_document import SCHEMA as RUN_SCHEMA
 from records.evidence.workload import with_hashes
 from records.traces.schema import TraceRequest
 from runners.load.calibration import of_this_host
+from runners.load.hiding import SECRET_NAME
 from runners.load.plan import LoadPlan
 from runners.load.retry import RetryPolicy
 
 _PACKAGES = ("impakt", "httpx", "uvloop", "orjson", "msgspec", "pyarrow")
 _PORTS = {"http": 80, "https": 443}
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
-_SECRET_NAME = re.compile(r"key|token|secret|password|sig|auth|code", re.IGNORECASE)
 
 
 def now_text(plus_s: float = 0.0) -> str:
@@ -67,9 +67,9 @@ def _host_name(name: str) -> str | None:
 
 def _public_query(query: str) -> str:
     pairs = parse_qsl(query, keep_blank_values=True)
-    if not any(_SECRET_NAME.search(name) for name, _ in pairs):
+    if not any(SECRET_NAME.search(name) for name, _ in pairs):
         return query
-    shown = [(name, "***" if _SECRET_NAME.search(name) else value) for name, value in pairs]
+    shown = [(name, "***" if SECRET_NAME.search(name) else value) for name, value in pairs]
     return urlencode(shown, safe="*")
 
 

@@ -110,7 +110,7 @@ class Flight:
         capture, count = plan.capture, self._ground.count_tokens
         attempt = Attempt(self._request.id, self._attempts + 1, capture, count)
         attempt.on_part = self._hand_over
-        self._redactor = None if plan.api_key is None else Redactor(plan.api_key)
+        self._redactor = Redactor(plan.hider) if plan.hider.longest else None
         return attempt
 
     async def _send(self, attempt: Attempt, at_s: float) -> None:
@@ -193,8 +193,7 @@ class Flight:
 
     def _write(self, attempt: Attempt) -> None:
         plan, writer = self._ground.plan, self._ground.writer
-        if plan.api_key is not None and attempt.error_text is not None:
-            attempt.error_text = plan.api_key.hide_in(attempt.error_text)
+        attempt.error_text = plan.hider.hide_in(attempt.error_text)
         rest = attempt.answer.take_part(text=False)
         if rest is not None:
             writer.part(attempt.request_id, attempt.number, rest, keep_text=False)
@@ -202,6 +201,7 @@ class Flight:
         if self._redactor is not None:
             output = self._redactor.rest(output)
         row = attempt.row()
+        row["finish_reason"] = plan.hider.hide_in(row["finish_reason"])
         writer.attempt(row, output=output)
         self._last = {k: row.get(k) for k in COUNTED}
 

@@ -7,6 +7,7 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from records.errors import BadInput, ImpaktError
 from records.evidence.workload import default_workload
 from records.traces.reading import Trace
 from records.traces.schema import TraceRequest
+from runners.load.hiding import Hider, url_secrets
 
 Api = Literal["chat", "completions"]
 APIS = ("chat", "completions")
@@ -45,13 +47,7 @@ class Secret:
 
     def hide_in(self, value: Any) -> Any:
         """A text, or a JSON value of texts, with every occurrence of the credential struck out."""
-        if isinstance(value, str):
-            return value.replace(self._value, "***") if self._value else value
-        if isinstance(value, list):
-            return [self.hide_in(item) for item in value]
-        if isinstance(value, dict):
-            return {key: self.hide_in(item) for key, item in value.items()}
-        return value
+        return Hider([self._value]).hide_in(value)
 
     def __repr__(self) -> str:
         return "Secret(***)"
@@ -140,6 +136,12 @@ class LoadPlan:
             path = getattr(self, name)
             if path is not None:
                 _check_readable(name, path)
+
+    @cached_property
+    def hider(self) -> Hider:
+        """What strikes every credential of this plan out of what is kept or shown."""
+        key = [] if self.api_key is None else [self.api_key.reveal()]
+        return Hider([*key, *url_secrets(self.url), *url_secrets(self.proxy)])
 
     @property
     def start_s(self) -> float:

@@ -1,21 +1,21 @@
-"""Keeping the key out of evidence, also where a server echoes it piece by piece."""
+"""Keeping credentials out of evidence, also where a server echoes it piece by piece."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from runners.load.answer import Part
-from runners.load.plan import Secret
+from runners.load.hiding import Hider
 
 
 class Redactor:
-    """Strikes the key out of one answer that is handed over in parts.
+    """Strikes credentials out of one answer that is handed over in parts.
 
-    The end of each part waits for the next, as it may be the beginning of a key.
+    The end of each part waits for the next, as it may be the beginning of one.
     """
 
-    def __init__(self, key: Secret) -> None:
-        self._key, self._most = key, len(key.reveal()) - 1
+    def __init__(self, hider: Hider) -> None:
+        self._hider, self._most = hider, max(0, hider.longest - 1)
         self._text = self._reasoning = ""
 
     def part(self, part: Part) -> Part:
@@ -25,7 +25,7 @@ class Redactor:
         return part._replace(text=text, reasoning=reasoning)
 
     def _split(self, text: str) -> tuple[str, str]:
-        text = self._key.hide_in(text)
+        text = self._hider.hide_in(text)
         at = max(0, len(text) - self._most)
         return text[:at], text[at:]
 
@@ -36,5 +36,5 @@ class Redactor:
         for name, held in (("text", self._text), ("reasoning", self._reasoning)):
             if held:
                 output[name] = held + (output[name] or "")
-        hidden: dict[str, Any] = self._key.hide_in(output)
+        hidden: dict[str, Any] = self._hider.hide_in(output)
         return hidden

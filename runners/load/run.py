@@ -185,8 +185,10 @@ class _Load:
         except (OtherSideFailed, HostNotAllowed) as error:
             return _End("failed", _REASONS.get(type(error), "endpoint_unreachable"), str(error),
                         None, error)  # fmt: skip
-        self._tell_notes(found.warnings)
-        notes = [*run_notes(self._plan), *found.notes, *found.warnings]
+        # Names of models are the server's words, which may hold anything that was sent to it.
+        warnings = self._plan.hider.hide_in(found.warnings)
+        self._tell_notes(warnings)
+        notes = [*run_notes(self._plan), *found.notes, *warnings]
         self._writer.update_run(simulated=found.simulated, notes=notes)
         return None
 
