@@ -26,6 +26,8 @@ ANSWER = {
 # Kernel stamps do not see how busy we are. httpx reads the clock once it has parsed a head,
 # which takes it about a millisecond for each of the 50 that come at once.
 CLOSE_S = {"fast": 0.020, "httpx": 0.100}
+# How long the crowd after the freeze may take both of us beyond what a queue in theory takes.
+CROWD_S = {"fast": 0.150, "httpx": 0.500}
 
 
 def test_the_p90_from_intended_arrival_is_that_of_the_servers_log_and_the_schedule(
@@ -69,7 +71,7 @@ def differences(serve, load, transport):
         p90 = float(np.quantile(true, 0.9))
         out[figure] = (abs(latency[figure]["p90"]["value"] - p90), CLOSE_S[transport])
         if event == 1:
-            out["theory"] = (abs(p90 - float(np.quantile(theory, 0.9))), 0.15)
+            out["theory"] = (abs(p90 - float(np.quantile(theory, 0.9))), CROWD_S[transport])
     # From the send, nobody waited but the 50 who were on their way: a share of 1 in 8.
     sent = {a["request_id"]: a for a in rows(folder, "attempts")}
     from_send = [a["first_token_s"] - a["sent_s"] for a in sent.values()]
