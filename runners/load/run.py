@@ -215,7 +215,12 @@ class _Load:
                 await asyncio.gather(reporting, return_exceptions=True)
                 # The last word, so that nobody is left at the state before the end.
                 thread.submit(self._tell, self._progress())
-        generator = {**self._monitor.stop(), "alarm": schedule.alarm, "transport": transport.told()}
+        generator = {
+            **self._monitor.stop(),
+            "alarm": schedule.alarm,
+            "stamp_source": transport.stamp_source,
+            "transport": transport.told(),
+        }
         self._writer.update_run(generator=generator, errors=replay.tally.errors)
         if self._plan.retries:
             self._writer.update_run(retries=replay.tally.retries())
