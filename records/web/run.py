@@ -21,6 +21,7 @@ from records.web.pages.run_classes import class_table, objectives_text, spreads
 from records.web.pages.run_outcomes import outcomes
 from records.web.pages.run_story import story
 from records.web.pages.run_tiles import tiles
+from records.web.pages.run_timing import timing
 
 
 @in_project
@@ -59,6 +60,7 @@ def _figures(run: Run, record: MeasurementRecord, evidence: list[Any]) -> dict[s
         "tiles": tiles(document, scene),
         "checks": checks,
         "trust": run_trust.summary(checks),
+        "timing": timing(document),
         "table": class_table(document, scene),
         "objectives": objectives_text(scene),
         "spreads": spreads(document, scene),
