@@ -8,7 +8,8 @@ import io
 import os
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import zstandard
@@ -27,11 +28,27 @@ _SLICE = 1 << 10
 
 def read_bytes(path: str | Path) -> bytes:
     """The uncompressed bytes of a file; BadTrace when it cannot be read or unpacked."""
+    return b"".join(read_pieces(path))
+
+
+def read_pieces(path: str | Path, most: int | None = None) -> Iterator[bytes]:
+    """The same in pieces, so that a file that is too large is refused before it is held.
+
+    `most` bytes at most, MOST_BYTES when not given.
+    """
+    most = MOST_BYTES if most is None else most
     try:
-        data = Path(path).read_bytes()
+        with Path(path).open("rb") as stream:
+            start = stream.read(len(_ZSTD))
+            if start.startswith((_GZIP, _ZSTD)):
+                # What is compressed to more than this unpacks to more, too.
+                data = start + stream.read(most)
+                yield from _bounded(_unpacked(data, str(path)), str(path), most)
+                return
+            plain = chain([start], iter(lambda: stream.read(_BLOCK), b""))
+            yield from _bounded(plain, str(path), most)
     except OSError as error:
         raise BadTrace(str(path), None, f"a readable file ({error.strerror})") from error
-    return decompressed(data, str(path))
 
 
 def decompressed(data: bytes, where: str, most: int = MOST_BYTES) -> bytes:
@@ -39,24 +56,25 @@ def decompressed(data: bytes, where: str, most: int = MOST_BYTES) -> bytes:
 
     BadTrace when they are damaged or unpack to more than `most` bytes.
     """
+    if not data.startswith((_GZIP, _ZSTD)):
+        return data
+    return b"".join(_bounded(_unpacked(data, where), where, most))
+
+
+def _unpacked(data: bytes, where: str) -> Iterator[bytes]:
     try:
-        if data.startswith(_GZIP):
-            return _bounded(_ungzip(data), where, most)
-        if data.startswith(_ZSTD):
-            return _bounded(_unzstd(data), where, most)
+        yield from _ungzip(data) if data.startswith(_GZIP) else _unzstd(data)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise BadTrace(where, None, f"a whole gzip or zstd file ({error})") from error
-    return data
 
 
-def _bounded(pieces: Iterator[bytes], where: str, most: int) -> bytes:
-    out, size = [], 0
+def _bounded(pieces: Iterable[bytes], where: str, most: int) -> Iterator[bytes]:
+    size = 0
     for piece in pieces:
         size += len(piece)
         if size > most:
             raise BadTrace(where, None, f"at most {most} bytes unpacked")
-        out.append(piece)
-    return b"".join(out)
+        yield piece
 
 
 def _ungzip(data: bytes) -> Iterator[bytes]:

@@ -23,6 +23,12 @@ from records.traces import files
 from records.traces.schema import PROMPT_FIELDS, SCHEMA, TraceRequest, check_line
 from records.traces.values import Wrong, mapping, shortened, shown
 
+# More would fill the memory of common machines before the first request is sent.
+MOST_REQUESTS = 1_000_000
+MOST_LINES = 2 * MOST_REQUESTS
+# A prompt of a million tokens fits.
+MOST_LINE_BYTES = 16 << 20
+_BLOCK = 1 << 20
 # What happened to a trace, in order: sentences, sources, windows.
 HEADER_LISTS = ("changes", "parents", "cuts")
 
@@ -98,17 +104,24 @@ def _hash_of(lines: Iterable[Mapping[str, Any]]) -> str:
 
 def read_trace(path: str | Path) -> Trace:
     """The checked trace in a file; BadTrace names file, line, field and what was expected."""
-    return parse_trace(files.read_bytes(path), str(path))
+    return parse_trace(files.read_pieces(path), str(path))
 
 
-def parse_trace(data: bytes, where: str) -> Trace:
-    """The checked trace in uncompressed bytes; `where` is how errors call the file."""
+def parse_trace(data: bytes | Iterable[bytes], where: str) -> Trace:
+    """The checked trace in uncompressed bytes; `where` is how errors call the file.
+
+    BadTrace also where there is more than can be held: a request takes 280 to 500
+    bytes and its prompt, so MOST_REQUESTS are about half a GB and their prompts.
+    """
     header: dict[str, Any] | None = None
     requests: list[TraceRequest] = []
     line_of: dict[str, int] = {}
     before_s = 0.0
-    for number, line in numbered_lines(data):
+    for number, line in numbered_lines(data, where):
         place = f"{where}: line {number}"
+        if len(requests) == MOST_REQUESTS:
+            wanted = f"at most {MOST_REQUESTS} requests in one trace; cut it into several"
+            raise BadTrace(place, None, wanted)
         raw = parse_line(line, place)
         if header is None and not requests and isinstance(raw, dict) and "schema" in raw:
             header = _checked_header(raw, place)
@@ -126,11 +139,46 @@ def parse_trace(data: bytes, where: str) -> Trace:
     return Trace(header or {"schema": SCHEMA}, requests)
 
 
-def numbered_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold something, with their number in the file; a BOM and CR are dropped."""
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        if stripped := line.strip():
-            yield number, stripped
+def numbered_lines(
+    data: bytes | Iterable[bytes], where: str = "trace"
+) -> Iterator[tuple[int, bytes]]:
+    """The lines that hold something, with their number in the file; a BOM and CR are dropped.
+
+    BadTrace for a line, or a number of lines, that no trace has.
+    """
+    number, held, size = 0, [b""], 0
+    for piece in _blocks(data) if isinstance(data, bytes) else data:
+        if number + piece.count(b"\n") > MOST_LINES:
+            raise BadTrace(where, None, f"at most {MOST_LINES} lines, empty ones included")
+        first, *lines = piece.split(b"\n")
+        held.append(first)
+        size += len(first)
+        if lines:
+            whole = [b"".join(held), *lines[:-1]]
+            held, size = [lines[-1]], len(lines[-1])
+            for line in whole:
+                number += 1
+                if stripped := _stripped(line, number, where):
+                    yield number, stripped
+        _check_length(size, number + 1, where)
+    if stripped := _stripped(b"".join(held), number + 1, where):
+        yield number + 1, stripped
+
+
+def _blocks(data: bytes) -> Iterator[bytes]:
+    return (data[at : at + _BLOCK] for at in range(0, len(data), _BLOCK))
+
+
+def _stripped(line: bytes, number: int, where: str) -> bytes:
+    _check_length(len(line), number, where)
+    return (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).strip()
+
+
+def _check_length(size: int, number: int, where: str) -> None:
+    if size > MOST_LINE_BYTES:
+        raise BadTrace(
+            f"{where}: line {number}", None, f"a line of at most {MOST_LINE_BYTES} bytes"
+        )
 
 
 def parse_line(line: bytes, place: str) -> Any:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.errors import BadInput, BadTrace
+from records.traces import files, reading
 from records.traces.files import decompressed
 from records.traces.reading import parse_trace, read_trace, trace_bytes, write_trace
 
@@ -201,6 +202,46 @@ def test_a_small_file_does_not_unpack_without_bound(compress):
     with pytest.raises(BadTrace, match="at most 1024 bytes unpacked"):
         decompressed(data, "t.jsonl", most=1024)
     assert len(decompressed(data, "t.jsonl", most=1 << 20)) == 1 << 20
+
+
+def test_a_plain_file_has_the_same_bound(tmp_path):
+    (tmp_path / "t.jsonl").write_bytes(b" " * 2000)
+    assert len(b"".join(files.read_pieces(tmp_path / "t.jsonl", 2000))) == 2000
+    with pytest.raises(BadTrace, match="at most 1999 bytes"):
+        list(files.read_pieces(tmp_path / "t.jsonl", 1999))
+
+
+def test_more_requests_than_memory_holds_are_refused_at_their_line(monkeypatch):
+    """Three are allowed: with the header on line 1 the fourth stands on line 5."""
+    monkeypatch.setattr(reading, "MOST_REQUESTS", 3)
+    lines = [json.dumps({"schema": "impakt.trace/1"})]
+    lines += [json.dumps({"at_s": i, "prompt": "a"}) for i in range(4)]
+    assert len(parse_trace("\n".join(lines[:4]).encode(), "t").requests) == 3
+    with pytest.raises(BadTrace, match="t: line 5: at most 3 requests"):
+        parse_trace("\n".join(lines).encode(), "t")
+
+
+def test_lines_without_end_are_refused(monkeypatch):
+    """Empty lines cost time though they hold nothing, and one line may not be the whole memory."""
+    with pytest.raises(BadTrace, match="t: at most 2000000 lines"):
+        parse_trace(b"\n" * 2_100_000, "t")
+    with pytest.raises(BadTrace, match="t: line 2: a line of at most 16777216 bytes"):
+        parse_trace((piece for piece in [b"\n", *[b" " * (1 << 20)] * 1000]), "t")
+
+
+def test_a_prompt_of_2_mb_is_read():
+    prompt = "word " * 400_000
+    line = json.dumps({"at_s": 0, "prompt": prompt}).encode()
+    assert parse_trace(line, "t").requests[0].prompt == prompt
+
+
+def test_lines_are_the_same_however_the_file_is_cut():
+    """Pieces of every size from 1 byte to all of it."""
+    data = b"\xef\xbb\xbf" + as_file(LINES, "\r\n")
+    whole = list(reading.numbered_lines(data))
+    for size in (1, 2, 3, 7, 64, len(data)):
+        pieces = [data[at : at + size] for at in range(0, len(data), size)]
+        assert list(reading.numbered_lines(pieces)) == whole
 
 
 def test_zstd_frames_one_after_another_are_one_file():
