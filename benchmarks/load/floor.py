@@ -39,7 +39,11 @@ class _Protocol(asyncio.Protocol):
         if data.endswith(b"0\r\n\r\n"):
             self._first.append(self._kept[0][0])
             self._kept.clear()
-            self._transport.close()
+            # A TLS connection that is closed politely outlives its loop.
+            self._transport.abort()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        if not self._done.done():
             self._done.set_result(None)
 
 

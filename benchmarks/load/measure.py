@@ -142,14 +142,17 @@ def in_child(kind: str, **job: Any) -> dict[str, Any]:
     """Runs one job of `benchmarks.load.child` in a process of its own on the client's core.
 
     What it answers, with `process_cpu_s`, the processor time of the whole process.
+    RuntimeError with the last that it said when it fails.
     """
     command = [sys.executable, "-m", "benchmarks.load.child"]
     text = json.dumps({"kind": kind, "core": client_core(), **job})
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
-        command, cwd=ROOT, input=text, stdout=subprocess.PIPE, text=True, check=True,
-        timeout=_PATIENCE_S,
-    )  # fmt: skip
+        command, cwd=ROOT, input=text, capture_output=True, text=True, timeout=_PATIENCE_S
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise RuntimeError(f"{kind}: {said[-1]}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     answer: dict[str, Any] = json.loads(done.stdout)
     answer["process_cpu_s"] = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
@@ -179,6 +182,13 @@ class LoadRun:
                 chunk.first_us, gaps, self.start_ns, self.truth.sent_ns[chunk.request_id]
             )
         return found
+
+    def shared(self) -> dict[str, np.ndarray]:
+        """Which tokens came in one receive with a later one and so have its stamp, by id."""
+        return {
+            chunk.request_id: np.append(np.asarray(chunk.gap_us) == 0, False)
+            for chunk in self.chunks.itertuples()
+        }
 
     def first_errors_s(self) -> np.ndarray:
         """Our first token's time less the server's; the error of TTFT from arrival."""

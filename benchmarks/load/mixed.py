@@ -6,6 +6,7 @@ import numpy as np
 
 from benchmarks.load import print_part
 from benchmarks.load.measure import FAST, Ask, default_transport, run_ours
+from benchmarks.load.stamps import joined_ms
 from benchmarks.table import Row, row
 
 STREAMS, TOKENS, REPEATS = 50, 500, 2
@@ -15,17 +16,22 @@ LONG_PROMPT, LONG_ANSWER = 200_000, 32_000
 def rows() -> list[Row]:
     """Time-stamp error of 50 usual streams, alone and with the long ones among them."""
     name = default_transport()
-    alone, among = [], []
+    alone, among, shares = [], [], {"alone": 0.0, "among": 0.0}
     for _ in range(REPEATS):
-        alone.append(_errors_ms(name, usual()))
-        among.append(_errors_ms(name, usual() + long_ones(name)))
+        errors, shares["alone"] = _errors_ms(name, usual())
+        alone.append(errors)
+        errors, shares["among"] = _errors_ms(name, usual() + long_ones(name))
+        among.append(errors)
     found = []
     for at, said in ((50, "median"), (99, "p99")):
         quiet = [float(np.percentile(errors, at)) for errors in alone]
-        found.append(row(f"impakt, {name}: {STREAMS} streams alone, error {said}", quiet, "ms"))
         mixed = [float(np.percentile(errors, at)) for errors in among]
-        what = f"impakt, {name}: the same among long prompts and answers, error {said}"
-        found.append(row(what, mixed, "ms", ("alone", quiet)))
+        found += [
+            row(f"impakt, {name}: {STREAMS} streams alone, error {said}", quiet, "ms",
+                note=f"{shares['alone']:.1%} of tokens shared a receive"),
+            row(f"impakt, {name}: the same among long ones, error {said}", mixed, "ms",
+                ("alone", quiet), note=f"{shares['among']:.1%} of tokens shared a receive"),
+        ]  # fmt: skip
     return found
 
 
@@ -45,10 +51,10 @@ def long_ones(name: str) -> list[Ask]:
     return sorted(prompts + answers, key=lambda ask: ask.at_s)
 
 
-def _errors_ms(name: str, asks: list[Ask]) -> np.ndarray:
+def _errors_ms(name: str, asks: list[Ask]) -> tuple[np.ndarray, float]:
     run = run_ours(sorted(asks, key=lambda ask: ask.at_s), name)
-    errors = run.errors_s()
-    return np.concatenate([e for i, e in errors.items() if i.startswith("usual")]) * 1e3
+    errors, shared = joined_ms(run, "usual")
+    return errors, float(shared.mean())
 
 
 if __name__ == "__main__":
