@@ -44,6 +44,7 @@ class FastClient:
         self._tls = context_of(plan.ca_file) if self._endpoint.secure else None
         self._places: list[Place] = []
         self._pinned = False
+        self._readying = asyncio.Lock()
         self._lines: set[Line] = set()
         # The one used last is the least likely to have been closed.
         self._idle: list[Line] = []
@@ -88,13 +89,16 @@ class FastClient:
         parts = (head + body,) if len(body) < _JOIN_BYTES else (head, body)
         # The caller's copy is all that is kept of a long prompt.
         del head, body
-        await self._exchange(attempt, parts, gate)
+        exchanging = self._exchange(attempt, parts, gate)
+        # Held by the exchange alone, for as long as it may have to be sent again.
+        del parts
+        await exchanging
 
     async def _exchange(
         self, attempt: Attempt, parts: tuple[bytes, ...], gate: Gate, keep: int | None = None
     ) -> Exchange:
         if not self._places:
-            await self._resolve()
+            await self._make_ready()
         future = self._loop.create_future()
         attempt.stamp_source = self.stamp_source
         exchange = Exchange(attempt, parts, self, future, self.now, self._endpoint.hide, keep)
@@ -108,10 +112,16 @@ class FastClient:
             raise
         return exchange
 
-    async def _resolve(self) -> None:
-        end = self._endpoint
-        found = await addresses(end.host, end.port, allow_private=self._plan.allow_private)
-        self._places = list(found)
+    async def _make_ready(self) -> None:
+        """What is done once, before the first request."""
+        async with self._readying:
+            if self._places:
+                return
+            if not await self._hub.prove():
+                self.stamp_source = "user"
+            end = self._endpoint
+            found = await addresses(end.host, end.port, allow_private=self._plan.allow_private)
+            self._places = list(found)
 
     def serve(self, exchange: Exchange, gate: Gate) -> None:
         """Finds a connection for an exchange and sends it. OSError when there can be none."""

@@ -72,7 +72,7 @@ def _lines(headers: Mapping[str, str]) -> bytes:
 def _split(text: str) -> SplitResult:
     try:
         url = urlsplit(text)
-        usable = url.scheme in _PORTS and url.hostname and (url.port or 1) > 0
+        usable = url.scheme in _PORTS and url.hostname and url.port != 0
     except ValueError as error:
         raise BadInput(f"url: {error}") from error
     if not usable:

@@ -18,6 +18,8 @@ from runners.load.wire.stamps import ANCILLARY_BYTES, StampClock, ask_for_stamps
 
 RECEIVE_BYTES = 64 << 10
 _AT_ONCE = 256
+# How often, a millisecond apart, the kernel is asked whether it stamps.
+_PROOFS = 100
 # What a connection that is given up may still hold and have taken in.
 _REST_RECEIVES = 64
 _IN, _OUT = 1, 4  # EPOLLIN, EPOLLOUT, also where select has no such names
@@ -61,8 +63,9 @@ class Hub:
         self._loop, self.now, self._timers = loop, now, timers
         self.clock = StampClock(now)
         self._lines: dict[int, Watched] = {}
-        # The kernel stamps nothing until some socket asks, and begins a little later then.
-        self._keeper = socket.socket()
+        # The kernel stamps nothing until some socket asks, and goes on while this one does.
+        self._keeper = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._keeper.setblocking(False)
         self.kernel = ask_for_stamps(self._keeper)
         self._ancillary = ANCILLARY_BYTES if self.kernel else 0
         self._epoll: Any = select.epoll() if hasattr(select, "epoll") else None
@@ -71,6 +74,27 @@ class Hub:
 
     def __len__(self) -> int:
         return len(self._lines)
+
+    async def prove(self) -> bool:
+        """Whether the kernel stamps what comes; it begins a little after it was first asked.
+
+        Asked of a datagram to ourselves: some systems take the option and never stamp.
+        """
+        if not self.kernel:
+            return False
+        if self._keeper.getsockname()[1] == 0:
+            self._keeper.bind(("127.0.0.1", 0))
+        for _ in range(_PROOFS):
+            self._keeper.sendto(b"?", self._keeper.getsockname())
+            await asyncio.sleep(0.001)
+            try:
+                _, ancillary, _, _ = self._keeper.recvmsg(1, ANCILLARY_BYTES)
+            except BlockingIOError:
+                continue
+            if ancillary:
+                return True
+        self.kernel, self._ancillary = False, 0
+        return False
 
     def begin(self) -> None:
         """Run start has been set: times of before mean nothing now."""
