@@ -193,7 +193,7 @@ class Flight:
 
     def _write(self, attempt: Attempt) -> None:
         plan, writer = self._ground.plan, self._ground.writer
-        attempt.error_text = plan.hider.hide_in(attempt.error_text)
+        attempt.error_text = plan.hider.hide_in_cut(attempt.error_text)
         rest = attempt.answer.take_part(text=False)
         if rest is not None:
             writer.part(attempt.request_id, attempt.number, rest, keep_text=False)

@@ -25,8 +25,8 @@ class Hider:
         forms = {form for secret in secrets if secret for form in _forms(secret)}
         self.longest = max(map(len, forms), default=0)
         # The longest first: a form may be the beginning of another.
-        ordered = sorted(forms, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, ordered))) if forms else None
+        self._forms = sorted(forms, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, self._forms))) if forms else None
 
     def hide_in(self, value: Any) -> Any:
         """A text, or a JSON value of texts, with every occurrence struck out."""
@@ -39,6 +39,17 @@ class Hider:
         if isinstance(value, dict):
             return {key: self.hide_in(item) for key, item in value.items()}
         return value
+
+    def hide_in_cut(self, text: str | None) -> str | None:
+        """The same for a text that may have been cut in the middle of a credential."""
+        if text is None:
+            return None
+        text = str(self.hide_in(text))
+        for form in self._forms:
+            for length in range(len(form) - 1, _LEAST - 1, -1):
+                if text.endswith(form[:length]):
+                    return text[:-length] + _STRUCK
+        return text
 
 
 def _forms(secret: str) -> Iterator[str]:

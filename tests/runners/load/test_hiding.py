@@ -34,6 +34,16 @@ def test_each_form_is_struck_out(form):
     assert Secret(KEY).hide_in(form) == "***"
 
 
+@pytest.mark.parametrize("transport", ["fast", "httpx"])
+def test_a_key_that_an_error_text_was_cut_in_is_struck_out(load, serve, transport):
+    """Texts are cut after 500 characters: here 10 characters into the key."""
+    key = "sk-very-secret-0123456789"
+    server = serve({"status": 500, "events": [[0, "x" * 490 + key]]})
+    _, folder = load(server.url, {}, transport=transport, api_key=Secret(key))
+    assert folder.run["errors"]["http_5xx"]["example"] == "x" * 490 + "***"
+    assert key[:10].encode() not in everything_in(folder.path)
+
+
 def test_nothing_to_hide_changes_nothing():
     assert Hider([]).hide_in("text") == "text"
     assert Hider([""]).longest == 0
