@@ -9,11 +9,13 @@ import numpy as np
 
 from records.analysis.figures import Absent, Distribution
 from records.analysis.frames import Frames, Window, column
-from records.analysis.metrics.generator import missed
+from records.analysis.metrics.generator import kernel_share, missed
 
 LAG_LIMIT_S = 0.010
 # One stall of the event loop above this and all that was due in it left in one burst.
 STALL_LIMIT_S = 1.0
+# With this share of attempts stamped by the kernel, the others do not move a p99.
+KERNEL_SHARE = 0.99
 # The share of the offered rate that must be sent.
 DELIVERED_SHARE = 0.95
 _STATES = {
@@ -45,7 +47,9 @@ def invalid_reasons(
         text = "no request arrived in the measurement window"
         out.append(_reason("no_requests", text, "counts.attempted"))
         return out
-    return out + _generator_behind(run, generator) + _delivered_short(frames, run, arrivals)
+    by_kernel = kernel_share(frames.tries) >= KERNEL_SHARE
+    behind = _generator_behind(run, generator, by_kernel)
+    return out + behind + _delivered_short(frames, run, arrivals)
 
 
 def _reason(code: str, text: str, figure: str) -> dict[str, Any]:
@@ -58,7 +62,9 @@ def lag_limit_s(run: Mapping[str, Any]) -> float:
     return LAG_LIMIT_S if limit is None else float(limit)
 
 
-def _generator_behind(run: Mapping[str, Any], generator: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _generator_behind(
+    run: Mapping[str, Any], generator: Mapping[str, Any], by_kernel: bool
+) -> list[dict[str, Any]]:
     limit, p99 = lag_limit_s(run), generator["schedule_lag_s"].p99.value
     if p99 is not None and p99 > limit:
         text = (
@@ -66,10 +72,10 @@ def _generator_behind(run: Mapping[str, Any], generator: Mapping[str, Any]) -> l
             f" limit {limit * 1e3:.1f} ms"
         )
         return [_reason("generator_behind", text, "generator.schedule_lag_s.p99")]
-    return _stalled(limit, generator["loop_stall_s"], generator["stamp_source"])
+    return _stalled(limit, generator["loop_stall_s"], by_kernel)
 
 
-def _stalled(limit: float, stall: Distribution, stamps: Any) -> list[dict[str, Any]]:
+def _stalled(limit: float, stall: Distribution, by_kernel: bool) -> list[dict[str, Any]]:
     """A stalled loop, judged by what it can falsify.
 
     It delays sends, which their own lag shows, unless it is so long that all that
@@ -83,7 +89,7 @@ def _stalled(limit: float, stall: Distribution, stamps: Any) -> list[dict[str, A
         )
         return [_reason("generator_behind", text, "generator.loop_stall_s.max")]
     p99 = stall.p99.value
-    if stamps == "kernel" or p99 is None or p99 <= limit:
+    if by_kernel or p99 is None or p99 <= limit:
         return []
     text = (
         f"the event loop was behind: p99 stall {p99 * 1e3:.1f} ms, limit {limit * 1e3:.1f} ms,"

@@ -111,3 +111,8 @@ def stamp_source(tries: pd.DataFrame) -> str | Absent:
     if not sources:
         return Absent("no attempt was made" if tries.empty else NOT_RECORDED)
     return "mixed" if len(sources) > 1 else str(sources.pop())
+
+
+def kernel_share(tries: pd.DataFrame) -> float:
+    """The share of attempts whose bytes the kernel stamped; 0 where it was not recorded."""
+    return float((tries["stamp_source"] == "kernel").mean()) if len(tries) else 0.0

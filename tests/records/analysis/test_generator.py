@@ -73,6 +73,19 @@ def test_a_stall_does_not_falsify_what_the_kernel_stamped(made):
         assert reason["figure"] == "generator.loop_stall_s.p99"
 
 
+def test_a_few_attempts_stamped_in_user_space_do_not_decide(made):
+    """1 of 100 is 1 %: judged as the kernel's; 2 of 100 are not."""
+    stall = STALL | {"p99": 0.015}
+    run = made.run((0.0, 100.0), generator={"loop_stall_max_s": 0.03, "loop_stall_s": stall})
+    for few, valid in ((1, True), (2, False)):
+        rows = [
+            made.row(str(i), i, [i + 0.5],
+                     attempt={"stamp_source": "user" if i < few else "kernel"})
+            for i in range(100)
+        ]  # fmt: skip
+        assert made.record(*rows, run=run)["valid"] is valid
+
+
 def test_a_loop_that_stood_still_for_over_a_second_sent_a_burst(made):
     assert of_stall(made, "kernel", max=0.99)["valid"]
     record = of_stall(made, "kernel", max=1.5)
