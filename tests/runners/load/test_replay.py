@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from records.errors import OtherSideFailed
+from runners.load.hiding import Hider
 from runners.load.plan import Secret
 from runners.load.redaction import Redactor
 from runners.load.replay import _take_up
@@ -12,6 +13,8 @@ from tests.runners.load.conftest import everything_in, rows, trace_of
 from tests.runners.load.server import ANSWER, sse, token
 
 HALF_A_SECOND = {"events": [[500, sse(token("a"), token("b", "stop"))]]}
+# Eight answers one after another add up what a busy machine delays each.
+_NEAR_S = 0.1
 KEY = "sk-very-secret-0123456789"
 
 
@@ -30,9 +33,9 @@ def test_a_queue_at_the_limit_is_the_clients_wait(load, serve, transport):
         e2e = [r["end_s"] - r["intended_s"] for r in rows(folder, "requests")]
         wait = [a["sent_s"] - intended[a["request_id"]] for a in rows(folder, "attempts")]
         found = (sum(e2e) / 8, sum(wait) / 8)
-        if found == pytest.approx((1.9, 1.4), abs=0.05):
+        if found == pytest.approx((1.9, 1.4), abs=_NEAR_S):
             break
-    assert found == pytest.approx((1.9, 1.4), abs=0.05)
+    assert found == pytest.approx((1.9, 1.4), abs=_NEAR_S)
     assert min(wait) >= 0
 
 
@@ -144,7 +147,7 @@ def test_a_redactor_gives_back_all_but_the_key():
 
     text = f"a{KEY}bb{KEY[:-1]}c"
     for size in (1, 3, 7, 100):
-        redactor, out = Redactor(Secret(KEY)), ""
+        redactor, out = Redactor(Hider([KEY])), ""
         for start in range(0, len(text), size):
             part = Part(array("q"), array("q"), text[start : start + size], "")
             out += redactor.part(part).text
