@@ -4,7 +4,7 @@ One record holds the times and running totals of some token-bearing chunks of on
 attempt, and their text where text is kept. Numbers are little-endian:
 
     u32 length of the payload, u32 CRC-32 of the payload, payload:
-    u16 bytes of the request id, u16 flags (1: totals follow the times), u32 attempt,
+    u32 bytes of the request id, u32 flags (1: totals follow the times), u32 attempt,
     u32 chunks, u32 bytes of text, u32 bytes of reasoning,
     request id, i64 times in microseconds, i64 totals (-1 unknown), text, reasoning
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 _FRAME = struct.Struct("<II")
-_HEAD = struct.Struct("<HHIIII")
+_HEAD = struct.Struct("<IIIIII")
 _HAS_TOTALS = 1
 _UNKNOWN = b"\xff" * 8
 # No record of ours is longer; a length beyond it is not one.

@@ -293,7 +293,7 @@ def test_a_disk_that_cannot_keep_up_ends_the_run_instead_of_eating_memory(tmp_pa
         out.close("completed", "end", None, 1.0)
     folder = sealed(tmp_path / "f")
     assert folder.run["end"]["reason"] == "storage_failed"
-    # frame 8, head 20, id 2 and a time of 8 bytes are 38 a part: some 51 of them fit
+    # frame 8, head 24, id 2 and a time of 8 bytes are 42 a part: some 47 of them fit
     assert 40 < len(chunk_rows(folder)[0][3]) < 55
 
 
@@ -356,3 +356,12 @@ def test_a_spool_of_an_earlier_writer_keeps_its_chunks(tmp_path):
     out.abandon()
     spool.seal(tmp_path / "f")
     assert chunk_rows(sealed(tmp_path / "f")) == [("q0", 1, 7, [2, 3], [4, 1, 2])]
+
+
+def test_a_long_request_id_is_kept(tmp_path):
+    """Traces name their requests; no length of a name breaks the run."""
+    path = tmp_path / "parts-00000.bin"
+    path.write_bytes(pack_part("é" * 70_000, 1, part([1]), keep_text=True))
+    [head] = part_heads(path)
+    assert head is not None
+    assert head.request_id == "é" * 70_000
