@@ -27,7 +27,7 @@ def context_of(ca_file: Path | None) -> ssl.SSLContext:
 class TlsLine(Line):
     """A connection that encrypts. Everything waits for the handshake, which comes with the send."""
 
-    __slots__ = ("_context", "_host", "_in", "_out", "_plain", "_secure", "_session")
+    __slots__ = ("_context", "_host", "_in", "_out", "_over", "_plain", "_secure", "_session")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class TlsLine(Line):
         super().__init__(hub, loop, owner)
         self._context, self._host = context, host
         self._plain: deque[memoryview] = deque()
-        self._secure = False
+        self._secure = self._over = False
 
     @property
     def sending(self) -> bool:
@@ -61,7 +61,7 @@ class TlsLine(Line):
         """Session tickets may come while no request is under way; nothing else may."""
         try:
             self._in.write(data)
-            if data and not self._read():
+            if data and not self._read() and not self._over:
                 return
         except ssl.SSLError:
             # Whatever it was: the connection is not used again.
@@ -86,7 +86,7 @@ class TlsLine(Line):
         self._session = self._context.wrap_bio(
             self._in, self._out, server_side=False, server_hostname=self._host
         )
-        self._secure = False
+        self._secure = self._over = False
         self._shake(self._hub.now())
 
     def _shake(self, at_s: float) -> None:
@@ -133,22 +133,19 @@ class TlsLine(Line):
         except ssl.SSLError as error:
             self.end(failed(error, "connection"), at_s)
 
-    @property
-    def _over(self) -> bool:
-        """Whether the other side has said that it will send no more."""
-        return bool(self._in.eof)
-
     def _read(self) -> bytes:
-        """The next plain bytes, none when more must be received first."""
+        """The next plain bytes, none when more must be received first or none will come."""
         if not self._in.pending and not self._session.pending():
             return b""
         try:
-            return self._session.read(_READ_BYTES)
+            data = self._session.read(_READ_BYTES)
         except ssl.SSLWantReadError:
             return b""
         except ssl.SSLZeroReturnError:
-            self._in.write_eof()
-            return b""
+            data = b""
+        # The other side has said that it sends no more.
+        self._over = not data
+        return data
 
 
 def failed(error: ssl.SSLError, what: str) -> Broken:
