@@ -136,7 +136,13 @@ def notes(
             "schedule lag is judged over requests that found a free slot; waiting for the"
             " concurrency limit is client wait"
         )
-    return out + _one_token(frames, targets) + _clipped(frames.window, run)
+    return out + _one_token(frames, targets) + _clipped(frames.window, run) + _told(run)
+
+
+def _told(run: Mapping[str, Any]) -> list[str]:
+    """What the load generator noted of the run before it: what it does not do, what it found."""
+    told = run.get("notes")
+    return [note for note in told if isinstance(note, str)] if isinstance(told, list) else []
 
 
 def _one_token(frames: Frames, targets: Mapping[str, Mapping[str, float]]) -> list[str]:

@@ -170,3 +170,9 @@ def test_the_printed_record_says_how_it_was_timed(made):
     text = record_text(made.record(made.row("a", 0, [0.5]), run=run))
     assert "transport fast; time stamps –; schedule lag p99 0 ms, n 1; loop stall max 1 ms" in text
     assert "TTFT p99 0.08 ms, ITL p99 0.04 ms, E2E p99 0.09 ms, ceiling 20,000 events/s" in text
+
+
+def test_what_the_load_generator_noted_reaches_the_reader(made):
+    run = made.run(notes=["think_s is not followed", 3])
+    assert made.record(made.row("a", 0, [0.5]), run=run)["notes"][-1] == "think_s is not followed"
+    assert made.record(made.row("a", 0, [0.5]), run=made.run(notes="none"))["notes"]
