@@ -99,7 +99,7 @@ class Attempt:
             return cut, "timeout" if cut == "timed_out" else None
         if broken is not None:
             return "failed", broken.kind
-        return "failed", "truncated" if answer.events and not answer.ended else "empty_response"
+        return "failed", "truncated" if answer.heard and not answer.ended else "empty_response"
 
     def row(self) -> dict[str, Any]:
         """The row of `attempts`; server-side phases come with a later version."""

@@ -35,30 +35,28 @@ class Calls:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def take(self, delta: Delta, choice: int, streamed: bool) -> bool:
+    def take(self, delta: Delta, choice: int) -> bool:
         """Takes in a delta's pieces of calls; whether any was generated."""
-        calls = delta.tool_calls
-        if calls is None:
-            calls = [Call(index=0, function=delta.function_call)]
+        calls = delta.tool_calls or [Call(index=0, function=delta.function_call)]
         generated = False
         for position, call in enumerate(calls):
             function = call.function
             if function is None or not (function.name or function.arguments):
                 continue
-            key = self._key(call, choice, position, streamed)
+            key = self._key(call, choice, position, len(calls) == 1)
             self._add(key, call, function.name or "", function.arguments or "")
             self._last[choice] = key
             generated = True
         return generated
 
-    def _key(self, call: Call, choice: int, position: int, streamed: bool) -> Key:
+    def _key(self, call: Call, choice: int, position: int, alone: bool) -> Key:
         """Servers that leave out the index give an id to the first piece of each call."""
         index = count_of(call.index)
         if index is not None:
             return choice, index
         if call.id:
             return choice, call.id
-        if streamed and position == 0 and choice in self._last:
+        if alone and choice in self._last:
             return self._last[choice]
         return choice, position
 
