@@ -72,7 +72,7 @@ class RunIn(serializers.Serializer):
     policies = serializers.DictField(
         required=False, default=dict,
         help_text="max_concurrency, retries, timeout_s, warmup_s, window_s, drain_s, mode, "
-        "capture; what is left out has its default.",
+        "capture, transport (fast or httpx); what is left out has its default.",
     )  # fmt: skip
     cache_state = serializers.ChoiceField(
         CacheState.choices, default=CacheState.WARM, allow_null=True

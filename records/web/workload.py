@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from records.charts.figure import Scene
-from records.errors import BadInput, OtherSideFailed
+from records.errors import BadInput, FieldError, OtherSideFailed
 from records.models import Campaign, Project, Workload
 from records.selectors import registry
 from records.selectors import run as run_selectors
@@ -29,7 +29,7 @@ _WEIGHTS = (
     ("authority", "failing it breaks the authority boundary"),
 )
 # Policies that a new campaign takes over from the workload's newest run.
-_KEPT = ("max_concurrency", "retries", "timeout_s", "warmup_s", "drain_s")
+_KEPT = ("max_concurrency", "retries", "timeout_s", "warmup_s", "drain_s", "transport")
 
 
 @in_project
@@ -64,7 +64,7 @@ def campaign(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     try:
         launched = _launch(request, project, found, form)
     except BadInput as error:
-        form.add_error(None, str(error))
+        form.add_error(*_place(form, error))
         context = _context(request, project, found, form)
         return render(request, "workload.html", context, status=422)
     except OtherSideFailed as error:
@@ -91,6 +91,13 @@ def _launch(
         title=data["title"],
         seed=secrets.randbelow(2**31),
     )
+
+
+def _place(form: CampaignForm, error: BadInput) -> tuple[str | None, str]:
+    """The field of the form that an error is about, and what to say there."""
+    if isinstance(error, FieldError) and error.field in form.fields:
+        return error.field, error.expected
+    return None, str(error)
 
 
 def _policies(project: Project, found: Workload) -> dict[str, Any]:

@@ -61,6 +61,15 @@ def test_what_cannot_be_is_said_at_its_field(as_alice, asked, change, said):
     assert not Campaign.objects.exists()
 
 
+def test_a_trace_that_is_too_busy_is_said_beside_the_trace(as_alice, asked, settings):
+    settings.MAX_RATE_PER_S = 0.5
+    address, form = asked
+    page = as_alice.post(address, form | {"confirm": "1"})
+    assert page.status_code == 422
+    assert "this installation allows at most 0.5" in page.context["form"].errors["trace"][0]
+    assert not Campaign.objects.exists()
+
+
 def test_the_baseline_is_not_its_own_candidate(as_alice, asked):
     address, form = asked
     page = as_alice.post(address, form | {"candidates": [form["baseline"]]})
