@@ -35,7 +35,10 @@ OnLevel = Callable[[str, Seen], None]
 
 @dataclass(frozen=True)
 class Profile:
-    """How long to measure and how far to search; seconds, and streamed tokens a second."""
+    """How long to measure and how far to search; seconds, and streamed tokens a second.
+
+    No level of the search is begun after `budget_s`; two more follow it.
+    """
 
     name: str
     span_s: float
@@ -52,8 +55,8 @@ class Profile:
     short_per_s: float = 200.0
 
 
-FULL = Profile("full", span_s=2.0, light_s=4.0, budget_s=50.0)
-QUICK = Profile("quick", span_s=1.0, light_s=1.5, budget_s=9.0, factor=4.0)
+FULL = Profile("full", span_s=2.0, light_s=4.0, budget_s=42.0)
+QUICK = Profile("quick", span_s=1.0, light_s=1.5, budget_s=6.5, factor=4.0)
 
 
 @dataclass

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from records.errors import ImpaktError
+from records.errors import OtherSideFailed
 
 MODEL = "known-truth"
 _MODULE = "runners.endpoint.known"
@@ -25,12 +25,6 @@ _END_S = 5.0
 _WAIT_S = 1.0
 # A process needs a core, the server another; below this they share one.
 _CORES = 2
-
-
-class NoTruth(ImpaktError):
-    """The known-truth server did not start or ended early (exit 4)."""
-
-    exit_code = 4
 
 
 @dataclass(frozen=True)
@@ -47,7 +41,7 @@ class Told:
 
 
 class KnownTruth:
-    """A running server and its log."""
+    """A running server and its log. OtherSideFailed once it has ended."""
 
     def __init__(self, url: str, log: Path, process: subprocess.Popen[bytes]) -> None:
         self.url, self._log, self._process = url, log, process
@@ -69,7 +63,7 @@ class KnownTruth:
 
     def _lines(self) -> dict[str, Told]:
         if self._process.poll() is not None:
-            raise NoTruth(f"the known-truth server ended with {self._process.returncode}")
+            raise OtherSideFailed(f"the known-truth server ended with {self._process.returncode}")
         with self._log.open("rb") as handle:
             handle.seek(self._read_to)
             data = handle.read()
@@ -91,7 +85,7 @@ def _told(line: bytes) -> tuple[str, Told]:
 def known_truth(folder: Path, first_s: float, gap_s: float) -> Iterator[KnownTruth]:
     """A server in a process of its own, on a core of its own where there are two.
 
-    For as long, this process keeps off that core. NoTruth when it does not start.
+    For as long, this process keeps off that core. OtherSideFailed when it does not start.
     """
     with _cores_apart() as core:
         given = {
@@ -103,7 +97,7 @@ def known_truth(folder: Path, first_s: float, gap_s: float) -> Iterator[KnownTru
             assert process.stdout is not None
             url = process.stdout.readline().decode().strip()
             if not url:
-                raise NoTruth("the known-truth server did not start; see its stderr above")
+                raise OtherSideFailed("the known-truth server did not start; see its stderr above")
             yield KnownTruth(url, folder / "truth.jsonl", process)
         finally:
             _end(process)

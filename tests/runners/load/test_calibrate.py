@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 
 from impakt_web.cli.main import run
+from records.errors import OtherSideFailed
 from runners.load.calibrate import level as level_module
 from runners.load.calibrate import measure
 from runners.load.calibrate.level import Level, Seen, compared, run_level, served, spread
 from runners.load.calibrate.text import calibration_text
-from runners.load.calibrate.truth import NoTruth, Told, known_truth
+from runners.load.calibrate.truth import Told, known_truth
 
 SHORT = measure.Profile("test", span_s=0.4, light_s=0.4, budget_s=0.0, tokens=20, short_per_s=50.0)
 
@@ -201,7 +202,7 @@ def test_a_server_that_ends_is_an_error_in_one_line(tmp_path):
     with known_truth(tmp_path, 0.02, 0.005) as truth:
         truth._process.kill()
         truth._process.wait()
-        with pytest.raises(NoTruth, match="ended with -9"):
+        with pytest.raises(OtherSideFailed, match="ended with -9"):
             truth.take()
 
 
