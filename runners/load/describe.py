@@ -16,7 +16,7 @@ from records.evidence.canonical import sha256_of
 from records.evidence.run_document import SCHEMA as RUN_SCHEMA
 from records.evidence.workload import with_hashes
 from records.traces.schema import TraceRequest
-from runners.load.calibration import of_this_host
+from runners.load.calibration import NONE_STORED, look_up, of_this_host
 from runners.load.hiding import SECRET_NAME
 from runners.load.plan import LoadPlan
 from runners.load.retry import RetryPolicy
@@ -172,4 +172,7 @@ def run_notes(plan: LoadPlan) -> list[str]:
     unknown = {r.service_class for r in requests} - set(plan.workload.get("classes") or {})
     if plan.workload.get("classes") and unknown:
         out.append(f"classes without an objective in the workload: {', '.join(sorted(unknown))}")
+    why = look_up(plan.transport)[1]
+    if why is not None and why != NONE_STORED:
+        out.append(why)
     return out

@@ -7,7 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from records.traces.reading import Trace
+from records.traces.schema import SCHEMA, TraceRequest
 from runners.load import calibration
+from runners.load.describe import run_notes, run_of
+from runners.load.plan import LoadPlan
 
 
 @pytest.fixture(autouse=True)
@@ -97,3 +101,17 @@ def test_the_fingerprint_names_no_host(monkeypatch):
     assert not platform.node() or platform.node() not in told
     for path in calibration._MACHINE_IDS:
         assert not path.exists() or path.read_text().strip() not in told
+
+
+def test_a_run_notes_why_the_stored_calibration_does_not_count(place):
+    """Nothing stored needs no note beside the record's own reason; another machine's does."""
+    trace = Trace({"schema": SCHEMA}, [TraceRequest(id="a", at_s=0.0, prompt="hi")])
+    plan = LoadPlan(url="http://127.0.0.1:9/v1", model="m", trace=trace, run_id="r")
+    assert run_notes(plan) == []
+    host = calibration.host_of(plan.transport, "kernel") | {"kernel": "Linux 0.1"}
+    calibration.store(document(host=host))
+    assert run_notes(plan) == ["the stored calibration is of another kernel: run impakt calibrate"]
+    assert run_of(plan)["calibration"] is None
+    calibration.store(document())
+    assert run_notes(plan) == []
+    assert run_of(plan)["calibration"]["host"]["transport"] == "fast"
