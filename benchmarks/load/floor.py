@@ -61,8 +61,8 @@ async def _drain(
     tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
     loop = asyncio.get_running_loop()
     content = json.dumps(body).encode()
-    ended, firsts, sent = [], [], []
-    for number in range(streams):
+
+    async def one(number: int) -> tuple[float, float]:
         head = (
             f"POST {parts.path}/chat/completions HTTP/1.1\r\nHost: {parts.netloc}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
@@ -71,21 +71,15 @@ async def _drain(
         done: asyncio.Future[None] = loop.create_future()
         first: list[float] = []
         request = head.encode() + content
-        sent.append(time.monotonic())
+        sent_s = time.monotonic()
         await loop.create_connection(
-            lambda r=request, d=done, f=first: _Protocol(r, d, f),
-            parts.hostname,
-            parts.port,
-            ssl=tls,
+            lambda: _Protocol(request, done, first), parts.hostname, parts.port, ssl=tls
         )
-        ended.append(done)
-        firsts.append(first)
-    await asyncio.gather(*ended)
-    return {
-        "sent_s": sent,
-        "first_s": [first[0] for first in firsts],
-        "ended_s": time.monotonic(),
-    }
+        await done
+        return sent_s, first[0]
+
+    sent, firsts = zip(*await asyncio.gather(*map(one, range(streams))), strict=True)
+    return {"sent_s": sent, "first_s": firsts, "ended_s": time.monotonic()}
 
 
 class _TimerSpec(ctypes.Structure):
