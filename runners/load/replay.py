@@ -28,6 +28,7 @@ from runners.load.transport import Transport
 # Taking up a request costs about this much; where many arrive together the first of them are
 # taken up so much earlier, but never more than the most.
 _COST_S, _EARLIEST_S = 0.0002, 0.5
+_TOGETHER_S = 0.005
 
 
 class Replay:
@@ -62,11 +63,14 @@ class Replay:
         baking = asyncio.create_task(self.bodies.work())
         baking.add_done_callback(self._closed)
         try:
+            together_s = 0.0
             for request, take_up_s in zip(self.requests, _take_up(self.requests), strict=True):
-                if schedule.now() < take_up_s:
+                if take_up_s > together_s:
                     await schedule.until(take_up_s)
+                    # One waking for all of the next moments: it costs more than taking up one.
+                    together_s = max(take_up_s, schedule.now()) + _TOGETHER_S
                 else:
-                    # Behind: those that were taken up must get on all the same.
+                    # Those that were taken up must get on, and what is due must go out.
                     await asyncio.sleep(0)
                 tally.due += 1
                 self._begin(request)
