@@ -34,7 +34,7 @@ def test_a_calibrated_host_shows_its_errors_with_their_n(as_alice, project, tmp_
     assert facts["Schedule lag p99"].n
     text = page.content.decode()
     assert "1 Jan 2026" in text
-    assert "bounded by its core" in text
+    assert "what ended the search: its core" in text
 
 
 def test_a_host_that_was_not_calibrated_says_what_to_do(as_alice, project, tmp_path):
