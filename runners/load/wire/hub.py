@@ -22,6 +22,8 @@ _AT_ONCE = 256
 _PROOFS = 100
 # What a connection that is given up may still hold and have taken in.
 _REST_RECEIVES = 64
+# Timers further away than a batch can take are not compared with the clock at each item.
+_HORIZON_S = 0.02
 _IN, _OUT = 1, 4  # EPOLLIN, EPOLLOUT, also where select has no such names
 _G = 1_000_000_000
 # What one receive gave: its bytes (none: the end, or `fault`) and its ancillary data.
@@ -149,13 +151,26 @@ class Hub:
 
     def _on_ready(self) -> None:
         now, timers, lines = self.now, self._timers, self._lines
+        kernel, ancillary = self.kernel, self._ancillary
         taken: list[_Taken] = []
+        horizon_s = now() + _HORIZON_S
         for fd, mask in self._epoll.poll(0, _AT_ONCE):
-            if now() >= timers.next_s:
+            if timers.next_s < horizon_s and now() >= timers.next_s:
                 timers.run_due()
             line = lines.get(fd)
-            if line is not None and (mask == _IN or self._also(line, mask)):
-                self._receive(line, taken)
+            if line is None or (mask != _IN and not self._also(line, mask)):
+                continue
+            try:
+                data, mark, _, _ = line.recvmsg(RECEIVE_BYTES, ancillary)
+            except OSError as error:
+                self._refused(line, error, taken)
+                continue
+            if line.parked:
+                # At once: until the others are handed out it may carry a request.
+                line.stray(data)
+                continue
+            # Without stamps the clock is read right after the receive.
+            taken.append((line, data, mark if kernel else now()))
         self._hand_out(taken)
 
     def _on_one(self, fd: int, mask: int) -> None:
@@ -172,42 +187,48 @@ class Hub:
         return bool(mask & ~_OUT)
 
     def _receive(self, line: Watched, taken: list[_Taken]) -> None:
+        """The same for one connection."""
         try:
-            data, ancillary, _, _ = line.recvmsg(RECEIVE_BYTES, self._ancillary)
-        except (BlockingIOError, InterruptedError):
-            return
+            data, mark, _, _ = line.recvmsg(RECEIVE_BYTES, self._ancillary)
         except OSError as error:
-            line.fault = error
-            data, ancillary = b"", None
-        if line.parked:
-            # At once: until the others are handed out it may carry a request.
-            line.stray(data)
+            self._refused(line, error, taken)
             return
-        # Without stamps the reading of the clock comes right after the receive.
-        taken.append((line, data, ancillary if self.kernel else self.now()))
+        if line.parked:
+            line.stray(data)
+        else:
+            taken.append((line, data, mark if self.kernel else self.now()))
+
+    def _refused(self, line: Watched, error: OSError, taken: list[_Taken]) -> None:
+        if isinstance(error, BlockingIOError | InterruptedError):
+            return
+        line.fault = error
+        if line.parked:
+            line.stray(b"")
+        else:
+            taken.append((line, b"", None))
 
     def _hand_out(self, taken: list[_Taken]) -> None:
         """Gives each connection what was received for it, at its time."""
-        now, timers, clock = self.now, self._timers, self.clock
+        now, timers, clock, kernel = self.now, self._timers, self.clock, self.kernel
         read_s = now()
+        horizon_s = read_s + _HORIZON_S
         if read_s >= clock.next_s:
             clock.sample()
         for line, data, mark in taken:
-            if now() >= timers.next_s:
+            if timers.next_s < horizon_s and now() >= timers.next_s:
                 timers.run_due()
             if not data:
                 line.ended(read_s)
-                continue
-            if mark.__class__ is list and mark:
+            elif kernel and mark:
                 seconds, nanos = timespec_of(mark[0][2])
                 at_s = (seconds * _G + nanos - clock.base_ns) * 1e-9
                 if line.last_s <= at_s <= read_s:
                     line.last_s = at_s
                 else:
                     at_s = self._doubtful(line, seconds * _G + nanos, read_s)
+                line.take(data, at_s)
             else:
-                at_s = self._unstamped(line, read_s if mark == [] else mark)
-            line.take(data, at_s)
+                line.take(data, self._unstamped(line, mark or read_s))
 
     def _doubtful(self, line: Watched, stamp_ns: int, read_s: float) -> float:
         at_s, believed = self.clock.place(stamp_ns, line, read_s)
