@@ -70,6 +70,15 @@ class BodyReader:
         ):
             # The ordinary case: one event, whole.
             self._answer.event(data[6:-2], at_s)
+        elif (
+            self._ready
+            and data.endswith(b"\r\n\r\n")
+            and data.find(_CR) == len(data) - 4
+            and data.find(_LF) == len(data) - 3
+            and data.startswith(b"data: ")
+        ):
+            # The same of servers that end lines with CRLF.
+            self._answer.event(data[6:-4], at_s)
         elif data and not self._answer.over:
             self._feed(data, at_s)
 
@@ -116,7 +125,7 @@ class BodyReader:
             data = data[first:]
         *blocks, rest = data.split(b"\n\n")
         for block in blocks:
-            if block.startswith(b"data: ") and b"\n" not in block:
+            if block.startswith(b"data: ") and _LF not in block:
                 answer.event(block[6:], at_s)
             else:
                 self._pass(self._parse(block + b"\n\n"), at_s)

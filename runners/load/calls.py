@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import Any
 
 from runners.load.dialect import Call, Delta, count_of, mended
+from runners.load.said import decoded, encoded
 
 # Choice, then the server's index, its id, or the place in the list.
 Key = tuple[int, int | str]
@@ -19,7 +19,7 @@ class _Kept:
     def __init__(self) -> None:
         self.id = ""
         self.name = ""
-        self.arguments: StringIO | None = None
+        self.arguments = bytearray()
 
 
 class Calls:
@@ -68,10 +68,7 @@ class Calls:
             return
         kept.id = kept.id or call.id or ""
         kept.name += name
-        if arguments:
-            if kept.arguments is None:
-                kept.arguments = StringIO()
-            kept.arguments.write(arguments)
+        kept.arguments += encoded(arguments)
 
     def told(self) -> list[dict[str, Any]]:
         """The calls by choice and index, where they have one, else as they came."""
@@ -83,7 +80,7 @@ class Calls:
             {
                 "id": mended(kept.id),
                 "name": mended(kept.name),
-                "arguments": mended(kept.arguments.getvalue() if kept.arguments else ""),
+                "arguments": decoded(kept.arguments),
             }
             for _, (_, kept) in order
         ]

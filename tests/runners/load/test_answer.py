@@ -7,6 +7,7 @@ import json
 
 import orjson
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -119,3 +120,120 @@ def test_without_any_count_the_chunks_are_counted_and_reasoning_with_them():
     assert (counts["output_tokens"], counts["token_count_source"]) == (3, "chunks")
     assert counts["reasoning_tokens"] == 2
     assert answer.output()["reasoning"] == "xy"
+
+
+STOP = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+A, B = delta(content="a"), delta(content="b")
+
+
+def counted(chunk, total, prompt=None):
+    return {**chunk, "usage": {"completion_tokens": total, "prompt_tokens": prompt}}
+
+
+@pytest.mark.parametrize(
+    ("chunks", "tokens", "source"),
+    [
+        ([A, B, STOP, counted({"choices": []}, 7)], 7, "usage"),
+        ([A, B, counted(STOP, 7)], 7, "usage"),
+        ([counted(A, 3), counted(B, 7), STOP], 7, "usage"),
+        # Counts so far, of a stream that broke.
+        ([counted(A, 3), counted(B, 7)], 7, "stream"),
+        ([counted(A, 3), counted(delta(content=""), 5)], 5, "stream"),
+        # Null leaves the count as it was; the last one covers every token.
+        ([counted(A, 3), counted(B, 7), {**STOP, "usage": None}], 7, "usage"),
+        ([A, B, STOP], 2, "chunks"),
+        ([A, B], 2, "chunks"),
+        # Not one of these can be the number of what was seen.
+        ([A, B, STOP, counted({"choices": []}, 0)], 2, "chunks"),
+        ([counted(delta(role="assistant"), 0), A, B, STOP], 2, "chunks"),
+        ([counted(A, 1), B, B, STOP], 3, "chunks"),
+        # A count of the first chunks only, yet more than there are chunks: so many at least.
+        ([counted(A, 8), B, STOP], 8, "stream"),
+        # Each choice has its own running count; the one that stands alone is of all.
+        ([counted(A, 2), counted(B, 1)], 2, "chunks"),
+        ([counted(A, 2), counted(B, 1), STOP], 2, "chunks"),
+        ([counted(A, 2), counted(B, 1), STOP, counted({"choices": []}, 5)], 5, "usage"),
+        ([counted({"choices": []}, None, 9), A, STOP], 1, "chunks"),
+        ([], None, None),
+    ],
+)
+def test_who_counted_the_tokens(chunks, tokens, source):
+    counts = read(*chunks).counts()
+    assert (counts["output_tokens"], counts["token_count_source"]) == (tokens, source)
+
+
+def test_prompt_tokens_alone_are_kept():
+    assert read(counted({"choices": []}, None, 9), A).counts()["prompt_tokens"] == 9
+
+
+def test_an_answer_of_several_choices_ends_with_the_last_of_them():
+    def part(index, finish=None, **fields):
+        return {"choices": [{"index": index, "delta": fields, "finish_reason": finish}]}
+
+    both = [part(0, content="a"), part(1, content="c"), part(0, "stop", content="b")]
+    assert not read(*both).ended
+    answer = read(*both, part(1, "length", content="d"))
+    assert answer.ended
+    assert answer.finish_reason == "stop"
+    assert answer.output()["text"] == "ab\ncd"
+    assert answer.chunk_count == 4
+
+
+def test_calls_of_several_choices_and_without_index_are_told_apart():
+    def piece(choice, **call):
+        return {"choices": [{"index": choice, "delta": {"tool_calls": [call]}}]}
+
+    answer = read(
+        piece(0, index=0, id="x", function={"name": "f"}),
+        piece(1, index=0, id="y", function={"name": "g"}),
+        piece(0, index=0, function={"arguments": "1"}),
+        piece(1, id="z", function={"name": "h"}),
+        piece(1, function={"arguments": "2"}),
+    )
+    assert answer.output()["tool_calls"] == [
+        {"id": "x", "name": "f", "arguments": "1"},
+        {"id": "y", "name": "g", "arguments": ""},
+        {"id": "z", "name": "h", "arguments": "2"},
+    ]
+    assert answer.counts()["tool_calls"] == 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "text", "reasoning"),
+    [
+        ({"content": [{"type": "text", "text": "a"}, {"text": "b"}]}, "ab", None),
+        ({"content": [{"thinking": [{"text": "t"}]}, {"text": "b"}]}, "b", "t"),
+        ({"refusal": "no"}, "no", None),
+        ({"content": "a", "refusal": "no"}, "ano", None),
+        ({"reasoning_details": [{"text": "t"}, {"summary": "s"}]}, None, "ts"),
+        ({"reasoning": "t", "reasoning_details": [{"text": "t"}]}, None, "t"),
+        ({"reasoning_content": "t", "reasoning": "t"}, None, "t"),
+    ],
+)
+def test_every_channel_is_heard_once(fields, text, reasoning):
+    output = read(delta(**fields)).output()
+    assert (output["text"], output["reasoning"]) == (text, reasoning)
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        delta(role="assistant", content=""),
+        {"choices": []},
+        {"choices": [{"index": 0, "delta": {"content": ""}, "logprobs": {"content": []}}]},
+        {"choices": [{"index": 0, "content_filter_results": {}}]},
+        {"choices": [{"index": 0, "text": ""}]},
+        delta(tool_calls=[]),
+        delta(tool_calls=[{"index": 0, "id": "x", "function": {"name": ""}}]),
+    ],
+)
+def test_what_generates_nothing_bears_no_token(chunk):
+    answer = read(chunk)
+    assert not answer.has_tokens
+    assert answer.first_token_s is None
+
+
+def test_a_legacy_function_call_is_a_tool_call():
+    pieces = [{"name": "f", "arguments": ""}, {"arguments": "1"}]
+    answer = read(*(delta(function_call=p) for p in pieces))
+    assert answer.output()["tool_calls"] == [{"id": "", "name": "f", "arguments": "1"}]
