@@ -140,7 +140,7 @@ def check(host: str, ip: str, *, allow_private: bool) -> None:
     """HostNotAllowed, naming host, address and reason, when no load may go to `ip`."""
     reason = refusal(ip, allow_private)
     if reason is not None:
-        which = ip if host == ip else f"{host} is {ip}"
+        which = ip if host == ip else f"{host} ({ip})"
         raise HostNotAllowed(f"no load is sent to {which}: {reason}")
 
 

@@ -257,3 +257,28 @@ def test_only_known_media_types_are_taken(writer):
     response = writer.post("/api/v1/traces/", b"x", content_type="text/html")
     assert response.status_code == 415
     assert Workload.objects.count() == 0
+
+
+def test_ceilings_are_told_at_their_fields(writer, project, settings):
+    """20 requests, 2 in any second, at an endpoint without ceilings of its own."""
+    settings.MAX_RATE_PER_S, settings.MAX_CONCURRENCY = 1.5, 8
+    body = _run_body(project)
+    response = _create(writer, "runs", body)
+    assert response.status_code == 400
+    (error,) = response.json()["errors"]
+    assert error["field"] == "trace"
+    assert "2 requests/s" in error["detail"]
+    assert "at most 1.5" in error["detail"]
+    settings.MAX_RATE_PER_S = 100.0
+    response = _create(writer, "runs", body | {"policies": {"max_concurrency": 9}})
+    assert response.json()["errors"][0]["field"] == "policies.max_concurrency"
+    assert "9 asked for" in response.json()["errors"][0]["detail"]
+
+
+@pytest.mark.parametrize("transport", ["fast", "httpx"])
+def test_the_way_of_sending_is_a_policy(writer, project, sent, transport):
+    response = _create(writer, "runs", _run_body(project) | {"policies": {"transport": transport}})
+    assert response.json()["policies"]["transport"] == transport
+    assert _create(writer, "runs", _run_body(project)).json()["policies"]["transport"] == "fast"
+    response = _create(writer, "runs", _run_body(project) | {"policies": {"transport": "pigeon"}})
+    assert response.json()["errors"][0]["field"] == "policies.transport"

@@ -75,7 +75,7 @@ SPELLINGS = (
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_odd_spellings_are_what_the_resolver_makes_of_them(spelling):
     assert literal_addresses(spelling) == ["169.254.169.254"]
-    with pytest.raises(HostNotAllowed, match=r"is 169\.254\.169\.254: the metadata service"):
+    with pytest.raises(HostNotAllowed, match=r"\(169\.254\.169\.254\): the metadata service"):
         resolved(spelling)
 
 
@@ -97,7 +97,7 @@ def test_one_refused_address_refuses_the_name_and_the_order_is_the_resolvers(mon
     monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", getaddrinfo)
     assert [a.ip for a in resolved("llm.example")] == ["8.8.8.8", "8.8.4.4"]
     answer.append("169.254.169.254")
-    with pytest.raises(HostNotAllowed, match=r"llm\.example is 169\.254\.169\.254: the metadata"):
+    with pytest.raises(HostNotAllowed, match=r"llm\.example \(169\.254\.169\.254\): the metadata"):
         resolved("llm.example")
 
 
