@@ -32,6 +32,7 @@ _MAX_MODELS = 4 << 20
 _TAIL_S = 1.0
 # A connection that was closed under us while idle says so at once.
 _STALE_S = 0.25
+_HTTP = b"HTTP/1."
 # Of httpcore's trace: the first thing on a connection that is there already.
 _HEADERS = ".send_request_headers.started"
 
@@ -87,7 +88,7 @@ class HttpxClient:
         with self._lines.line() as line:
 
             async def on_trace(event: str, info: Mapping[str, Any]) -> None:
-                self._lines.note(event, info)
+                self._lines.note(line, event, info)
 
             more = {"timeout": {"connect": connect_s}, "trace": on_trace}
             request = self._request("GET", "/models", line, more)
@@ -147,7 +148,7 @@ class HttpxClient:
         with self._lines.line(fresh) as line:
 
             async def on_trace(event: str, info: Mapping[str, Any]) -> None:
-                self._lines.note(event, info)
+                self._lines.note(line, event, info)
                 new = event.startswith("connection.connect_") and event.endswith(".started")
                 if attempt.connection is not None or not (new or event.endswith(_HEADERS)):
                     return
@@ -166,7 +167,18 @@ class HttpxClient:
                 finally:
                     await response.aclose()
             except FOREIGN as error:
-                raise broken(error) from error
+                raise self._broken(error, attempt, line.first) from error
+
+    def _broken(self, error: Exception, attempt: Attempt, first: bytes) -> Broken:
+        """What became of an attempt, with its first bytes where they are no answer's."""
+        ours = broken(error)
+        if self._lines.shared or not first or attempt.first_byte_s is not None:
+            return ours
+        # Something came back: the connection was not stale, and nothing is sent again.
+        attempt.first_byte_s = self.now()
+        if ours.kind == "bad_response" or not _HTTP.startswith(first[: len(_HTTP)]):
+            return Broken("bad_response", f"{ours}; it begins {first!r}")
+        return ours
 
     async def close(self) -> None:
         """Closes every connection."""

@@ -28,6 +28,8 @@ _KEEP_IDLE_S = 4.0
 # Streams that httpcore opens on one HTTP/2 connection; more would wait unseen.
 _MOST_STREAMS = 100
 _MAX_STREAMS_SETTING = 3
+_STREAMS = ("connection.connect_tcp.complete", "connection.start_tls.complete")
+_FIRST_BYTES = 120
 T = TypeVar("T")
 
 
@@ -40,6 +42,22 @@ class Line:
     place: str | None
     in_use: int = 0
     listed: bool = False
+    # What came first on it since it was taken last; of use where attempts do not share it.
+    first: bytes = b""
+
+    def note(self, event: str, info: Mapping[str, Any]) -> None:
+        """Takes in from httpcore's trace that a stream was opened, whose bytes it then sees."""
+        if event in _STREAMS:
+            stream = info["return_value"]
+            read = stream.read
+
+            async def noting(most: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - httpcore's own
+                data: bytes = await read(most, timeout)
+                if len(self.first) < _FIRST_BYTES:
+                    self.first += data[:_FIRST_BYTES]
+                return data
+
+            stream.read = noting
 
 
 class Lines:
@@ -64,8 +82,9 @@ class Lines:
         """The addresses that connections go to; none through a proxy."""
         return [place for place in self._places if place is not None]
 
-    def note(self, event: str, info: Mapping[str, Any]) -> None:
-        """Takes in from httpcore's trace how many streams the server allows."""
+    def note(self, line: Line, event: str, info: Mapping[str, Any]) -> None:
+        """Takes in from httpcore's trace what came first and how many streams are allowed."""
+        line.note(event, info)
         if event == "http2.receive_remote_settings.complete":
             most = info["return_value"].changed_settings.get(_MAX_STREAMS_SETTING)
             if most is not None:
@@ -110,6 +129,7 @@ class Lines:
             line = Line(self._transport(), self._places[0])
             self._all.append(line)
         line.in_use += 1
+        line.first = b""
         if self.shared:
             self._list(line)
         try:

@@ -279,6 +279,26 @@ def test_garbage_is_a_bad_response_with_its_first_bytes(talk, serve):
     assert "SSH-2.0-x" in attempts[0].error_text
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        # No line end: httpcore sees a server that went away.
+        ("SSH-2.0-OpenSSH", "bad_response"),
+        ("\x15\x03\x01\x00\x02\x02\x16", "bad_response"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\n", "bad_response"),
+        # The beginning of an answer and no more.
+        ("HTTP/1.1 20", "connection_reset"),
+    ],
+)
+def test_whatever_came_back_is_told_and_nothing_sent_again(talk, serve, said, kind):
+    server = serve({"raw": True, "latin1": True, "events": [[0, said]]})
+    attempts, _ = talk(server.url)
+    assert outcomes(attempts) == [("failed", kind, "reused")]
+    assert (repr(said.encode("latin-1")) in attempts[0].error_text) == (kind == "bad_response")
+    assert attempts[0].first_byte_s is not None
+    assert len(server.posts) == 1
+
+
 @pytest.fixture
 def h2():
     servers = []
