@@ -27,6 +27,7 @@ from runners.load.dialect import (
     shown,
     typed,
 )
+from runners.load.moments import Moments
 from runners.load.said import Said
 from runners.load.server_errors import MAX_ERROR, error_event_text, error_text, only_object
 from runners.load.tokenizer import CountTokens
@@ -54,7 +55,7 @@ class Part(NamedTuple):
     reasoning: str
 
 
-class Answer:
+class Answer(Moments):
     """One attempt's answer so far; `event` and `whole` take in what came, times from run start.
 
     `capture` "full" hands text out in parts; "hashes" keeps it to the end for its hash; "none"
@@ -62,27 +63,19 @@ class Answer:
     """
 
     __slots__ = (
-        "_before_s", "_chars", "_finished", "_keep_text",
-        "_part_text", "_quiet_s", "_reasoning", "_seen", "_spoke",
-        "_taken_chunks", "_text", "_times", "_totals", "calls", "count_tokens", "done", "error",
-        "finish_reason", "first_token_s", "first_token_shared", "first_visible_token_s", "heard",
-        "last_token_s", "on_part", "over", "parts", "reasoning_chunks", "receives", "usage",
+        "_chars", "_finished", "_keep_text", "_part_text", "_reasoning", "_seen", "_spoke",
+        "_text", "calls", "count_tokens", "done", "error", "finish_reason", "heard", "on_part",
+        "over", "parts", "reasoning_chunks", "usage",
     )  # fmt: skip
 
     def __init__(self, capture: str = "full", count_tokens: CountTokens | None = None) -> None:
-        self.first_token_s: float | None = None
-        self.first_visible_token_s: float | None = None
-        self.last_token_s: float | None = None
+        super().__init__()
         self.finish_reason: str | None = None
         self.error: str | None = None
         # Whether any event, or a whole answer, came.
         self.heard = False
         # [DONE] or the end of a whole body; `over`: nothing after counts (an error, too).
         self.done = self.over = False
-        # Receives that brought token-bearing chunks; what shares a time came in one receive.
-        self.receives = 0
-        # Whether a later token came in the receive of the first.
-        self.first_token_shared = False
         # Parts with text that have been handed out; called when the next one is ready.
         self.parts = 0
         self.on_part: Callable[[], None] | None = None
@@ -93,15 +86,9 @@ class Answer:
         self._reasoning: Said | None = None
         self.calls: Calls | None = None
         self.usage: ServerCounts | None = None
-        self._times = array("q")
-        # None as long as no chunk in `_times` came with a running total.
-        self._totals: array[int] | None = None
         # Characters that may be handed out.
-        self._chars = self._taken_chunks = self.reasoning_chunks = 0
+        self._chars = self.reasoning_chunks = 0
         self._spoke = False
-        # The last receive before the first token, and the one before it.
-        self._quiet_s: float | None = None
-        self._before_s: float | None = None
         # Bits of the choices that appeared and that finished.
         self._seen = self._finished = 0
 
@@ -114,19 +101,6 @@ class Answer:
     def has_tokens(self) -> bool:
         """Whether anything was generated, in a stream or in a whole body."""
         return self._spoke or self.first_token_s is not None
-
-    @property
-    def chunk_count(self) -> int:
-        """Token-bearing chunks so far, those handed out included."""
-        return self._taken_chunks + len(self._times)
-
-    @property
-    def first_token_after_s(self) -> float | None:
-        """Time of the receive before the first token's, where a later token came with the first.
-
-        None when the first came alone, or when nothing of the body had come before.
-        """
-        return self._before_s if self.first_token_shared else None
 
     @property
     def part_ready(self) -> bool:
@@ -142,11 +116,7 @@ class Answer:
         text = text and self._part_text
         if not self._times and not (text and self._chars):
             return None
-        times, totals = self._times, self._totals
-        self._taken_chunks += len(times)
-        self._times, self._totals = array("q"), None
-        if totals is None:
-            totals = array("q", (-1,)) * len(times)
+        times, totals = self._take_times()
         if not text:
             return Part(times, totals, "", "")
         self.parts += 1
@@ -167,7 +137,7 @@ class Answer:
         except UNFIT:
             self._odd_event(data, at_s, name)
             return
-        if name is None and chunk.choices and chunk.error is None:
+        if chunk.choices and chunk.error is None and name != b"error":
             self._take(chunk, at_s)
         else:
             self._odd_event(data, at_s, name)
@@ -187,13 +157,8 @@ class Answer:
         self._spoke = self._take_choices(answer.choices) != 0
         self.done = self.over = True
 
-    def quiet(self, at_s: float) -> None:
-        """Notes that bytes came at `at_s` which bore no token; matters before the first."""
-        if at_s != self._quiet_s:
-            self._before_s, self._quiet_s = self._quiet_s, at_s
-
     def _odd_event(self, data: bytes, at_s: float, name: bytes | None) -> None:
-        """An event with a name, without choices, with an error, or of odd types."""
+        """An event without choices, with an error or that name, or of odd types."""
         if name == b"error":
             self.error, self.over = error_event_text(data), True
         elif data.strip() == b"[DONE]":
@@ -216,35 +181,18 @@ class Answer:
             brought = self._take_choice(choices[0], 0)
         else:
             brought = self._take_choices(choices)
-        if self.first_visible_token_s is None:
-            self._note_first(at_s, brought)
         if not brought:
+            if self.first_token_s is None:
+                self.quiet(at_s)
             return
-        if at_s != self.last_token_s:
-            self.last_token_s = at_s
-            self.receives += 1
-        elif self.receives == 1:
-            self.first_token_shared = True
+        self._mark(at_s, brought & _VISIBLE != 0)
         if brought == _REASONING:
             # Tool calls end TTFT, but a reader sees nothing of them.
             self.reasoning_chunks += 1
-        times = self._times
-        times.append(round(at_s * 1e6))
         if self.usage is not None:
-            self._totals = self.usage.mark(total, len(times), self._totals)
-        if len(times) > PART_CHUNKS or self._chars > PART_TEXT:
+            self._totals = self.usage.mark(total, len(self._times), self._totals)
+        if len(self._times) > PART_CHUNKS or self._chars > PART_TEXT:
             self._call_part()
-
-    def _note_first(self, at_s: float, brought: int) -> None:
-        if self.first_token_s is None:
-            if not brought:
-                self.quiet(at_s)
-                return
-            self.first_token_s = at_s
-            if self._quiet_s != at_s:
-                self._before_s = self._quiet_s
-        if brought & _VISIBLE:
-            self.first_visible_token_s = at_s
 
     def _call_part(self) -> None:
         if self.on_part is not None:
