@@ -111,15 +111,13 @@ def _seen(level: Level, folder: EvidenceFolder, told: Mapping[str, Told]) -> See
     attempts = folder.table("attempts")
     t0 = float(folder.run["clock"]["monotonic_s"])
     errors = compared(attempts, folder.table("chunks"), folder.table("requests"), told, t0)
-    lag = record["generator"]["schedule_lag_s"]
-    generator = folder.run["generator"]
-    reasons = [r["text"] for r in record["invalid_reasons"]]
-    completed = record["counts"]["completed"]
-    if completed < record["counts"]["attempted"]:
-        reasons.append(f"{record['counts']['attempted'] - completed} answers did not complete")
-    if errors.other:
-        reasons.append(f"{errors.other} answers differ from the server's log")
-    server = served(level, told, t0)
+    lag, used = record["generator"]["schedule_lag_s"], folder.run["generator"]
+    reasons = _reasons_invalid(record, errors)
+    spreads = {
+        "ttft_error_s": spread(errors.first),
+        "itl_error_s": spread(errors.gaps),
+        "e2e_error_s": spread(errors.last),
+    }
     figures = {
         "events_per_s": level.events_per_s,
         "requests_per_s": level.rate_per_s,
@@ -127,9 +125,7 @@ def _seen(level: Level, folder: EvidenceFolder, told: Mapping[str, Told]) -> See
         "streams": round(level.rate_per_s * level.answer_s, 1),
         "valid": not reasons,
         "reasons_invalid": reasons,
-        "ttft_error_s": spread(errors.first),
-        "itl_error_s": spread(errors.gaps),
-        "e2e_error_s": spread(errors.last),
+        **spreads,
         "schedule_lag_s": {
             "n": lag["n"],
             "median": lag["p50"]["value"],
@@ -137,16 +133,30 @@ def _seen(level: Level, folder: EvidenceFolder, told: Mapping[str, Told]) -> See
         },
         "request_at_server_s": spread(errors.arrived),
         "truth_unknown": errors.unknown,
-        "cpu_fraction": generator["cpu_s"] / generator["wall_s"],
-        **server,
+        "cpu_fraction": used["cpu_s"] / used["wall_s"],
+        **served(level, told, t0),
     }
-    worst = [figures[name]["p99"] for name in ("ttft_error_s", "itl_error_s", "e2e_error_s")]
-    sources = set(attempts["stamp_source"].dropna())
+    worst = [s["p99"] for s in spreads.values() if s["p99"] is not None]
     return Seen(
-        level, figures, not reasons, max((w for w in worst if w is not None), default=None),
-        generator["cpu_s"], generator["wall_s"], int(errors.tokens), len(attempts),
-        "kernel" if sources == {"kernel"} else "user" if sources else None,
+        level, figures, not reasons, max(worst, default=None), used["cpu_s"], used["wall_s"],
+        errors.tokens, len(attempts), _stamps(attempts),
     )  # fmt: skip
+
+
+def _reasons_invalid(record: Mapping[str, Any], errors: Errors) -> list[str]:
+    out = [str(r["text"]) for r in record["invalid_reasons"]]
+    unfinished = record["counts"]["attempted"] - record["counts"]["completed"]
+    if unfinished:
+        out.append(f"{unfinished} answers did not complete")
+    if errors.other:
+        out.append(f"{errors.other} answers differ from the server's log")
+    return out
+
+
+def _stamps(attempts: pd.DataFrame) -> str | None:
+    """`kernel` when every attempt says so, `user` when any says otherwise, None when none says."""
+    sources = set(attempts["stamp_source"].dropna())
+    return "kernel" if sources == {"kernel"} else "user" if sources else None
 
 
 @dataclass(frozen=True)

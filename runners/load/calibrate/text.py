@@ -22,7 +22,7 @@ def calibration_text(document: Mapping[str, Any]) -> str:
         lines += ["", *(_level(name, level) if level else [f"{name}: {UNKNOWN} (no load held)"])]
     top = ceiling["events_per_s"]
     lines += ["", f"{'ceiling':<16}{UNKNOWN if top is None else f'{top:,.0f} events/s'}"]
-    lines.append(f"{'bounded by':<16}{ceiling['text']}")
+    lines.append(f"{'ended by':<16}{ceiling['text']}")
     for title, key in (("CPU per token", "us_per_token"), ("CPU per request", "us_per_request")):
         value = f"{UNKNOWN} ({cpu['reason']})" if cpu[key] is None else f"{cpu[key]:.1f} us"
         lines.append(f"{title:<16}{value}")
