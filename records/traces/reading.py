@@ -26,8 +26,8 @@ from records.traces.values import Wrong, mapping, shortened, shown
 # More would fill the memory of common machines before the first request is sent.
 MOST_REQUESTS = 1_000_000
 MOST_LINES = 2 * MOST_REQUESTS
-# A prompt of a million tokens fits.
-MOST_LINE_BYTES = 16 << 20
+# A prompt of ten million tokens fits.
+MOST_LINE_BYTES = 64 << 20
 _BLOCK = 1 << 20
 # What happened to a trace, in order: sentences, sources, windows.
 HEADER_LISTS = ("changes", "parents", "cuts")
