@@ -47,7 +47,7 @@ def test_random_cuts_change_no_token(cutting):
 
 @pytest.mark.slow
 @given(cut())
-@settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5_000, deadline=None, suppress_health_check=list(HealthCheck))
 def test_many_random_cuts_change_no_token(cutting):
     holds(*cutting)
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from records.analysis.record import record_of_folder
-from records.evidence.folder import EvidenceFolder
-from runners.load.run import TRANSPORTS, run_load
-from tests.runners.load.conftest import plan_of, rows
+from tests.runners.load.conftest import rows
 from tests.runners.load.server import sse, token
 
 PER_S, CAP, REQUESTS = 100, 50, 400
@@ -95,24 +92,3 @@ def first_tokens_in_theory(begun_s, ended_s):
         waits.append(moment(sent_s, FIRST_MS / 1e3) - number / PER_S)
         heapq.heappush(free, moment(sent_s, LAST_MS / 1e3))
     return waits
-
-
-def test_eight_requests_through_one_slot_wait_for_it(serve, tmp_path):
-    """At 10/s, served in 500 ms one by one: request i ends at 0.5 (i + 1), arrived at 0.1 i.
-
-    E2E 0.5, 0.9, … 3.3 s, mean 1.9; all but the 0.5 s is client wait, mean 1.4.
-    """
-    answer = {"events": [[500, sse(token("a"), token("b", "stop"))]]}
-    lines = [{"at_s": i / 10} for i in range(8)]
-
-    def record(transport):
-        plan = plan_of(serve(answer).url, *lines, max_concurrency=1, transport=transport)
-        run_load(plan, tmp_path / transport)
-        return record_of_folder(EvidenceFolder.open(tmp_path / transport))
-
-    # Eight requests do not fill a machine: the transports go side by side.
-    with ThreadPoolExecutor(len(TRANSPORTS)) as pool:
-        for found in pool.map(record, TRANSPORTS):
-            assert found["latency"]["e2e_s"]["mean"] == pytest.approx(1.9, abs=0.1)
-            waits = found["latency"]["client_wait_s"]
-            assert waits["mean"] == pytest.approx(1.4, abs=0.1)
