@@ -164,12 +164,15 @@ class _Load:
     async def run(self) -> _End:
         self._listen_to_signals()
         schedule = self._schedule = Schedule()
-        transport = make_transport(self._plan, schedule)
+        try:
+            transport = make_transport(self._plan, schedule)
+        except BadInput as error:
+            # What only the transport knows of a URL, a key or a certificate.
+            schedule.close()
+            return _End("failed", "bad_input", str(error), None, error)
         try:
             found = await self._look(transport)
-            if found is not None:
-                return found
-            return await self._measure(transport, schedule)
+            return await self._measure(transport, schedule) if found is None else found
         finally:
             await transport.close()
             schedule.close()

@@ -34,7 +34,7 @@ def wait_until(holds):
 
 
 def test_after_kill_nine_the_requests_so_far_are_there(serve, tmp_path, capsys):
-    slow = {"events": [[0, sse(token("a"))], [150, sse(token("b", "stop"))]]}
+    slow = {"events": [[0, sse(token("a"), done=False)], [150, sse(token("b", "stop"))]]}
     server = serve(lambda r: slow if len(server.posts) % 2 else ANSWER)
     lines = [{"id": f"r{i}", "at_s": i * 0.02} for i in range(2000)]
     process, out = start(server, tmp_path, lines)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import pytest
 
-from records.errors import OtherSideFailed
+from records.errors import BadInput, HostNotAllowed, OtherSideFailed
+from runners.load import ahead
 from runners.load.hiding import Hider
 from runners.load.plan import Secret
 from runners.load.redaction import Redactor
 from runners.load.replay import _take_up
-from tests.runners.load.conftest import everything_in, rows, trace_of
+from tests.runners.load.conftest import everything_in, plan_of, rows, trace_of
 from tests.runners.load.server import ANSWER, sse, token
 
 HALF_A_SECOND = {"events": [[500, sse(token("a"), token("b", "stop"))]]}
@@ -102,7 +106,6 @@ def test_one_answer_among_the_first_is_enough_to_go_on(load, serve):
 
 def test_a_model_that_is_not_listed_is_told_before_the_load(load, serve, tmp_path):
     from runners.load.run import run_load
-    from tests.runners.load.conftest import plan_of
 
     server = serve()
     server.models = (200, {"data": [{"id": f"m{i}"} for i in range(7)]})
@@ -153,3 +156,46 @@ def test_a_redactor_gives_back_all_but_the_key():
             out += redactor.part(part).text
         rest = redactor.rest({"text": None, "reasoning": None})
         assert out + rest["text"] == text.replace(KEY, "***")
+
+
+@pytest.mark.parametrize("transport", ["fast", "httpx"])
+def test_no_load_goes_to_the_metadata_service_of_a_cloud(load, transport):
+    outcome, folder = load("http://169.254.169.254/v1", {}, transport=transport)
+    assert isinstance(outcome.error, HostNotAllowed)
+    assert outcome.error.exit_code == 2
+    assert folder.run["end"]["reason"] == "host_not_allowed"
+    assert rows(folder, "attempts") == []
+
+
+def test_what_only_the_transport_refuses_of_a_plan_is_bad_input(load):
+    """A key that no header can carry; the command line refuses it before."""
+    outcome, folder = load("http://127.0.0.1:9/v1", {}, api_key=Secret("schlüssel"))
+    assert isinstance(outcome.error, BadInput)
+    assert folder.run["end"]["reason"] == "bad_input"
+
+
+def test_bodies_that_wait_take_no_more_memory_than_they_may(monkeypatch):
+    """Four bodies of some 1,000 bytes where 2,500 may wait: the fourth is built when it goes."""
+    plan = plan_of("http://127.0.0.1:9/v1", *({"prompt": "x" * 1000} for _ in range(4)))
+    monkeypatch.setattr(ahead, "HELD_BYTES", 2500)
+    bodies, requests = ahead.Bodies(plan, plan.requests()), plan.requests()
+    early = [bodies.early(r) for r in requests]
+    assert [b is not None for b in early] == [True, True, True, False]
+    assert bodies.last(requests[3], early[3]) == bodies.last(requests[0], early[0])
+    bodies.drop(early[1])
+    assert bodies.early(requests[3]) == early[0]
+
+
+def test_long_synthetic_prompts_are_built_before_their_time():
+    """As many as may be held before the run; the rest in a thread while it goes on."""
+    lines = [{"prompt": None, "prompt_tokens": 3000} for _ in range(3)]
+    plan = plan_of("http://127.0.0.1:9/v1", *lines)
+    requests = plan.requests()
+    bodies = ahead.Bodies(plan, requests)
+    bodies.prepare(until=time.monotonic() - 1)
+    assert bodies._ready == {}
+    late = bodies.early(requests[0])
+    asyncio.run(bodies.work())
+    assert set(bodies._ready) == {r.id for r in requests[1:]}
+    assert bodies.early(requests[1]) != late
+    assert bodies._ready.keys() == {requests[2].id}
