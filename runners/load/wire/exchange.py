@@ -105,6 +105,11 @@ class Exchange:
                 self._take_end(body, at_s)
         except BadEvent as error:
             self._fail(Broken("bad_response", self._hide(str(error))))
+        except Exception as error:
+            # A fault of ours ends the run by way of this attempt; the other answers of the
+            # same batch are still handed out.
+            self._drop_line()
+            self._reject(error)
 
     def ended(self, fault: Broken | None, at_s: float) -> None:
         """The connection is gone."""

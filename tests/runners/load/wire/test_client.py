@@ -17,6 +17,8 @@ from records.errors import BadInput
 from runners.load.attempt import Attempt, Broken
 from runners.load.plan import Secret
 from runners.load.wire.client import FastClient
+from runners.load.wire.exchange import Exchange
+from runners.load.wire.http1 import ResponseReader
 from tests.runners.load.wire.conftest import DONE, END, HEAD, WHOLE, Bench, request_of, token
 
 ROOM = Path(runners.load.wire.client.__file__).parent
@@ -480,6 +482,38 @@ def test_models_that_never_come_are_a_timeout(listen, run):
             await bench.client.get_models(0.05)
 
     run(listen(handle).url, script)
+
+
+def test_a_finished_request_leaves_nothing_to_the_garbage_collector(listen, run):
+    """Runs go on without the collector: what is done must be free at once."""
+
+    async def script(bench):
+        await bench.post()
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(20):
+                await bench.post()
+            await asyncio.sleep(0)
+            return sum(isinstance(o, Exchange | ResponseReader) for o in gc.get_objects())
+        finally:
+            gc.enable()
+
+    assert run(listen(answering()).url, script) <= 1
+
+
+def test_a_fault_of_ours_comes_out_of_the_send(listen, run, monkeypatch):
+    def broken(self, data, at_s):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("runners.load.wire.exchange.BodyReader.feed", broken)
+
+    async def script(bench):
+        with pytest.raises(ZeroDivisionError):
+            await bench.post()
+        return len(bench.client._hub)
+
+    assert run(listen(answering()).url, script) == 0
 
 
 def test_an_open_stream_costs_little_memory(listen, run):
