@@ -18,11 +18,17 @@ PARTS = ("cpu", "fixed", "many", "stamps", "mixed", "schedule", "rivals")
 
 
 def rows() -> list[Row]:
-    """All parts, in the order of the page."""
+    """All parts, in the order of the page; a part that broke has a row that says so."""
     found = []
     for part in PARTS:
         print(f"load: {part} …", file=sys.stderr, flush=True)
-        found += part_rows(part)
+        try:
+            found += part_rows(part)
+        except RuntimeError as error:
+            # Minutes of the other parts are not thrown away for it.
+            note = f"did not work: {error}"
+            print(f"load: {part}: {note}", file=sys.stderr, flush=True)
+            found.append(Row(part, None, "", group=part, note=note))
     return found
 
 

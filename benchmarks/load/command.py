@@ -14,7 +14,7 @@ from benchmarks.truth_bytes import MODEL
 _PATIENCE_S = 150.0
 
 
-class CommandFailed(Exception):
+class CommandFailed(RuntimeError):
     """A command that did not do its work; the text is the last that it said."""
 
 

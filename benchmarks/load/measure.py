@@ -85,7 +85,6 @@ class Truth:
                 name: kept["times_ns"][first[i] : first[i + 1]] for i, name in enumerate(self.ids)
             }
             self.arrived_ns = dict(zip(self.ids, kept["arrived_ns"].tolist(), strict=True))
-            self.realtime_ns = int(kept["realtime_minus_monotonic_ns"])
 
     @property
     def tokens(self) -> int:
