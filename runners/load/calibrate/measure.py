@@ -56,7 +56,7 @@ class Profile:
 
 
 FULL = Profile("full", span_s=2.0, light_s=4.0, budget_s=42.0)
-QUICK = Profile("quick", span_s=1.0, light_s=1.5, budget_s=6.5, factor=4.0)
+QUICK = Profile("quick", span_s=1.0, light_s=1.5, budget_s=8.0, factor=4.0)
 
 
 @dataclass
@@ -182,7 +182,9 @@ def client_is_full(seen: Seen) -> bool:
 
 
 def _ceiling(tried: list[Seen], best: Seen | None, cores: int | None) -> dict[str, Any]:
-    failed = [s for s in tried if not holds(s)]
+    # A level that held when tried again ended nothing.
+    held = 0.0 if best is None else best.level.events_per_s
+    failed = [s for s in tried if not holds(s) and s.level.events_per_s > held]
     first = min(failed, key=lambda s: s.level.events_per_s, default=None)
     by, text = _bound(first, cores)
     return {

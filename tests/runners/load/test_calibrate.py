@@ -157,6 +157,12 @@ def test_what_ended_the_search_is_said(over, cores, by):
     )
 
 
+def test_a_level_that_held_when_tried_again_ended_nothing():
+    """5,000 failed once and then held; nothing above it was tried."""
+    tried = [seen(5_000, error_p99_s=0.2), seen(5_000)]
+    assert measure._ceiling(tried, tried[1], 2)["bounded_by"] == "search"
+
+
 def test_the_load_must_really_have_been_there():
     """A server that sent 90 % of the load proves nothing about that load."""
     assert measure.holds(seen(1000))
