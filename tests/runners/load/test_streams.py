@@ -54,6 +54,16 @@ def played(request, tmp_path_factory):
     found = {}
     folder = tmp_path_factory.mktemp("streams")
     for number, group in enumerate(groups()):
+        found |= played_on_time(server, folder / str(number), group, request.param, tries)
+    server.close()
+    return found
+
+
+def played_on_time(server, folder, group, transport, tries):
+    """Plays the cases of one run; those that a busy machine made late, up to three times."""
+    found = {}
+    for number in range(3):
+        tries.clear()
         path = folder / str(number)
         lines = [
             {"id": c["id"], "class": c["id"], "at_s": i * 0.02, "max_output_tokens": 64}
@@ -61,10 +71,21 @@ def played(request, tmp_path_factory):
             for i, c in enumerate(group)
         ]
         options = {"api": group[0].get("api", "chat"), **group[0].get("options", {})}
-        run_load(plan_of(server.url, *lines, transport=request.param, **options), path)
+        run_load(plan_of(server.url, *lines, transport=transport, **options), path)
         found |= rows_of(path, group)
-    server.close()
+        group = [c for c in group if is_late(c["expect"], found[c["id"]]["attempts"][-1])]
+        if not group:
+            break
     return found
+
+
+def is_late(expected, attempt):
+    """Whether any time of a case is off by more than what still tells which event counted."""
+    return any(
+        not -0.003 <= attempt[column] - attempt["sent_s"] - expected[key] / 1e3 <= LATE_S
+        for key, column in TIMES.items()
+        if expected.get(key) is not None and attempt[column] is not None
+    )
 
 
 def groups():
