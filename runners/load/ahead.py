@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from records.traces.schema import TraceRequest
-from runners.load.body import request_body
+from runners.load.answers.body import request_body
 from runners.load.plan import LoadPlan
 
 # Bodies that are built and not yet sent; beyond it a body is built when it can go out.

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from runners.load.answer import Answer
-from runners.load.tokenizer import CountTokens
+from runners.load.answers.answer import Answer
+from runners.load.answers.tokenizer import CountTokens
 
 # Server statuses by which it refuses work for now.
 _REFUSALS = (429, 503)

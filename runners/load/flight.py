@@ -11,6 +11,7 @@ from records.evidence.spool import COUNTED
 from records.evidence.writer import SpoolWriter
 from records.traces.schema import TraceRequest
 from runners.load.ahead import Bodies
+from runners.load.answers.tokenizer import CountTokens
 from runners.load.attempt import Attempt, Broken
 from runners.load.monitor import Monitor
 from runners.load.plan import LoadPlan
@@ -18,8 +19,7 @@ from runners.load.redaction import Redactor
 from runners.load.retry import RetryPolicy, may_retry
 from runners.load.schedule import AttemptGate, Schedule, Timer
 from runners.load.tally import Tally
-from runners.load.tokenizer import CountTokens
-from runners.load.transport import Transport
+from runners.load.transports.seam import Transport
 
 # A request is taken up this much before its time and held at the network's door, so that
 # what is to be done before it gets there does not make it late.

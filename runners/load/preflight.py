@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import orjson
 
 from records.errors import EndpointUnreachable, OtherSideFailed, WrongKey
+from runners.load.answers.body import PATHS
 from runners.load.attempt import Broken
-from runners.load.body import PATHS
 from runners.load.describe import public_url
 from runners.load.plan import LoadPlan
 from runners.load.tally import WRONG_KEY, Refusal
-from runners.load.transport import Transport
+from runners.load.transports.seam import Transport
 
 TIMEOUT_S = 10.0
 # What the bundled simulator calls itself in /models.

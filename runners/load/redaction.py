@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runners.load.answer import Part
+from runners.load.answers.answer import Part
 from runners.load.hiding import Hider
 
 

@@ -16,14 +16,14 @@ import numpy as np
 from records.evidence.writer import SpoolWriter
 from records.traces.schema import TraceRequest
 from runners.load.ahead import Bodies
+from runners.load.answers.tokenizer import CountTokens
 from runners.load.flight import EARLY_S, Flight, Ground
 from runners.load.monitor import Monitor
 from runners.load.plan import LoadPlan
 from runners.load.retry import RetryPolicy
 from runners.load.schedule import Schedule
 from runners.load.tally import Tally
-from runners.load.tokenizer import CountTokens
-from runners.load.transport import Transport
+from runners.load.transports.seam import Transport
 
 # Taking up a request costs about this much; where many arrive together the first of them are
 # taken up so much earlier, but never more than the most.

@@ -25,6 +25,7 @@ from records.errors import (
     WrongKey,
 )
 from records.evidence.writer import SpoolWriter
+from runners.load.answers.tokenizer import CountTokens, load_tokenizer
 from runners.load.describe import now_text, planned_rows, public_url, run_notes, run_of
 from runners.load.monitor import Monitor
 from runners.load.plan import (
@@ -46,15 +47,14 @@ from runners.load.surroundings import (
     signals_restored,
     steady_interpreter,
 )
-from runners.load.tokenizer import CountTokens, load_tokenizer
-from runners.load.transport import Transport
+from runners.load.transports.seam import Transport
 
 log = logging.getLogger(__name__)
 
 # A line per way of sending, CONTRACT `--transport`; only the one that is used is imported.
 TRANSPORTS = {
-    "fast": "runners.load.wire.client:FastClient",
-    "httpx": "runners.load.client:HttpxClient",
+    "fast": "runners.load.transports.fast.client:FastClient",
+    "httpx": "runners.load.transports.httpx.client:HttpxClient",
 }
 # Between the end of preparations and the first possible arrival.
 _LEAD_S = 0.1

@@ -11,10 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from runners.load.answer import BadEvent
+from runners.load.answers.answer import BadEvent
+from runners.load.answers.body import BodyReader
 from runners.load.attempt import Attempt
-from runners.load.body import BodyReader
-from runners.load.wire.http1 import ResponseReader
+from runners.load.transports.fast.http1 import ResponseReader
 from tests.runners.load.kinds import KINDS
 
 CASES_FILE = Path(__file__).parents[2] / "samples" / "streams" / "cases.json"

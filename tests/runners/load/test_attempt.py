@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from runners.load.attempt import Attempt, Broken
-from tests.runners.load.test_answer import delta
+from tests.runners.load.answers.test_answer import delta
 
 
 def attempt_of(*chunks, status=200, capture="full"):
@@ -116,7 +116,7 @@ def test_an_open_attempt_of_256_tokens_takes_less_than_8_kb():
     """Times 8 bytes each, text 5 and what the objects themselves take."""
     import tracemalloc
 
-    from runners.load.body import BodyReader
+    from runners.load.answers.body import BodyReader
 
     event = b"data: " + orjson.dumps(delta(content=" word")) + b"\n\n"
     kept = []

@@ -146,7 +146,7 @@ def test_a_key_over_the_border_of_two_parts_is_struck_out(load, serve, at):
 def test_a_redactor_gives_back_all_but_the_key():
     from array import array
 
-    from runners.load.answer import Part
+    from runners.load.answers.answer import Part
 
     text = f"a{KEY}bb{KEY[:-1]}c"
     for size in (1, 3, 7, 100):

@@ -13,8 +13,13 @@ import socket
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from runners.load.transport import Timers
-from runners.load.wire.stamps import ANCILLARY_BYTES, StampClock, ask_for_stamps, timespec_of
+from runners.load.transports.fast.stamps import (
+    ANCILLARY_BYTES,
+    StampClock,
+    ask_for_stamps,
+    timespec_of,
+)
+from runners.load.transports.seam import Timers
 
 RECEIVE_BYTES = 64 << 10
 _AT_ONCE = 256

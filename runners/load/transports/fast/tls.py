@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runners.load.attempt import Broken
-from runners.load.wire.hub import Hub
-from runners.load.wire.line import Line, Owner, User
+from runners.load.transports.fast.hub import Hub
+from runners.load.transports.fast.line import Line, Owner, User
 
 _READ_BYTES = 64 << 10
 # So much is encrypted at a time while the socket takes it.

@@ -10,7 +10,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runners.load.wire.http1 import ResponseReader
+from runners.load.transports.fast.http1 import ResponseReader
 
 BODY = b'data: {"a": 1}\n\ndata: [DONE]\n\n'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from runners.load.answer import BadEvent
+from runners.load.answers.answer import BadEvent
+from runners.load.answers.body import BodyReader
 from runners.load.attempt import Attempt, Broken
-from runners.load.body import BodyReader
-from runners.load.transport import Gate
-from runners.load.wire.http1 import Head, ResponseReader
-from runners.load.wire.line import Line
+from runners.load.transports.fast.http1 import Head, ResponseReader
+from runners.load.transports.fast.line import Line
+from runners.load.transports.seam import Gate
 
 _MAX_ERROR_BODY = 64 << 10
 _MAX_ERROR_TEXT = 500

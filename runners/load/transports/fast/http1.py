@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from runners.load.attempt import Broken
-from runners.load.wire.coding import Decoder, decoder_of
+from runners.load.transports.fast.coding import Decoder, decoder_of
 
 _MAX_HEAD = 64 << 10
 _MAX_LINE = 8 << 10

@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from records.errors import BadInput
-from runners.load.answer import Answer
-from runners.load.tokenizer import load_tokenizer
-from tests.runners.load.test_answer import delta
+from runners.load.answers.answer import Answer
+from runners.load.answers.tokenizer import load_tokenizer
+from tests.runners.load.answers.test_answer import delta
 
 
 @pytest.fixture(scope="module")

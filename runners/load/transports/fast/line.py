@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from runners.load.attempt import Broken
-from runners.load.wire.hub import Hub
-from runners.load.wire.stamps import ask_for_stamps
+from runners.load.transports.fast.hub import Hub
+from runners.load.transports.fast.stamps import ask_for_stamps
 
 # How long an address may be silent when there is another to try.
 _NEXT_ADDRESS_S = 2.0

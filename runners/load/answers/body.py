@@ -9,10 +9,10 @@ import orjson
 
 from records.traces.prompts import prompt_of
 from records.traces.schema import TraceRequest
-from runners.load.answer import Answer, BadEvent
-from runners.load.dialect import shown
+from runners.load.answers.answer import Answer, BadEvent
+from runners.load.answers.dialect import shown
+from runners.load.answers.sse import Event, EventParser, LineTooLong
 from runners.load.plan import LoadPlan
-from runners.load.sse import Event, EventParser, LineTooLong
 
 PATHS = {"chat": "/chat/completions", "completions": "/completions"}
 _OWN_LIMITS = ("max_tokens", "max_completion_tokens")

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from runners.load.wire.stamps import StampClock
-from tests.runners.load.wire.conftest import DONE, END, HEAD, request_of, token
+from runners.load.transports.fast.stamps import StampClock
+from tests.runners.load.fast.conftest import DONE, END, HEAD, request_of, token
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="stamps are Linux's")
 EPOCH = 1_800_000_000 * 10**9
@@ -145,7 +145,7 @@ def test_a_stalled_loop_does_not_move_kernel_stamps(listen, run):
 
 
 def test_without_kernel_stamps_a_stalled_loop_shows(listen, run, monkeypatch):
-    monkeypatch.setattr("runners.load.wire.hub.ask_for_stamps", lambda sock: False)
+    monkeypatch.setattr("runners.load.transports.fast.hub.ask_for_stamps", lambda sock: False)
     log = []
     attempt, bench = run(listen(trickle(log)).url, stalled)
     assert attempt.stamp_source == bench.client.told()["stamps"] == "user"

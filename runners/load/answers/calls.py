@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from runners.load.dialect import Call, Delta, count_of, mended
-from runners.load.said import decoded, encoded
+from runners.load.answers.dialect import Call, Delta, count_of, mended
+from runners.load.answers.said import decoded, encoded
 
 # Choice, then the server's index, its id, or the place in the list.
 Key = tuple[int, int | str]

@@ -17,14 +17,14 @@ from typing import Any
 import httpx
 
 from records.errors import BadInput
-from runners.load.answer import BadEvent
+from runners.load.answers.answer import BadEvent
+from runners.load.answers.body import PATHS, BodyReader
 from runners.load.attempt import Attempt, Broken
-from runners.load.body import PATHS, BodyReader
-from runners.load.foreign import FOREIGN, broken
-from runners.load.lines import Line, Lines
 from runners.load.plan import LoadPlan
-from runners.load.transport import Gate, Timers
-from runners.load.wire.coding import decoder_of
+from runners.load.transports.fast.coding import decoder_of
+from runners.load.transports.httpx.foreign import FOREIGN, broken
+from runners.load.transports.httpx.lines import Line, Lines
+from runners.load.transports.seam import Gate, Timers
 
 _MAX_ERROR_BODY = 64 << 10
 _MAX_MODELS = 4 << 20

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from runners.load.attempt import Attempt
-from runners.load.wire.client import FastClient
+from runners.load.transports.fast.client import FastClient
 from tests.runners.load.conftest import plan_of
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-import runners.load.wire.client
+import runners.load.transports.fast.client
 from records.errors import BadInput
 from runners.load.attempt import Attempt, Broken
 from runners.load.plan import Secret
-from runners.load.wire.client import FastClient
-from runners.load.wire.exchange import Exchange
-from runners.load.wire.http1 import ResponseReader
-from tests.runners.load.wire.conftest import DONE, END, HEAD, WHOLE, Bench, request_of, token
+from runners.load.transports.fast.client import FastClient
+from runners.load.transports.fast.exchange import Exchange
+from runners.load.transports.fast.http1 import ResponseReader
+from tests.runners.load.fast.conftest import DONE, END, HEAD, WHOLE, Bench, request_of, token
 
-ROOM = Path(runners.load.wire.client.__file__).parent
+ROOM = Path(runners.load.transports.fast.client.__file__).parent
 KEY = "sk-very-secret-0123456789"
 
 
@@ -175,8 +175,8 @@ def test_words_on_an_idle_connection_are_not_the_answer_to_the_next_request(list
 
 
 def test_old_idle_connections_are_closed(listen, run, monkeypatch):
-    monkeypatch.setattr("runners.load.wire.client._KEEP_IDLE_S", 0.05)
-    monkeypatch.setattr("runners.load.wire.client._SWEEP_S", 0.02)
+    monkeypatch.setattr("runners.load.transports.fast.client._KEEP_IDLE_S", 0.05)
+    monkeypatch.setattr("runners.load.transports.fast.client._SWEEP_S", 0.02)
 
     async def script(bench):
         await bench.post()
@@ -211,8 +211,8 @@ def test_an_answer_is_over_at_done_and_its_tail_read_in_the_background(listen, r
 
 
 def test_a_tail_without_end_costs_its_connection(listen, run, monkeypatch):
-    monkeypatch.setattr("runners.load.wire.client._TAIL_S", 0.05)
-    monkeypatch.setattr("runners.load.wire.client._SWEEP_S", 0.02)
+    monkeypatch.setattr("runners.load.transports.fast.client._TAIL_S", 0.05)
+    monkeypatch.setattr("runners.load.transports.fast.client._SWEEP_S", 0.02)
 
     async def script(bench):
         await bench.post()
@@ -506,7 +506,7 @@ def test_a_fault_of_ours_comes_out_of_the_send(listen, run, monkeypatch):
     def broken(self, data, at_s):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("runners.load.wire.exchange.BodyReader.feed", broken)
+    monkeypatch.setattr("runners.load.transports.fast.exchange.BodyReader.feed", broken)
 
     async def script(bench):
         with pytest.raises(ZeroDivisionError):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, TypedDict
 
-from runners.load.dialect import Usage, count_of
-from runners.load.tokenizer import CountTokens
+from runners.load.answers.dialect import Usage, count_of
+from runners.load.answers.tokenizer import CountTokens
 
 if TYPE_CHECKING:
-    from runners.load.answer import Answer
+    from runners.load.answers.answer import Answer
 
 
 class TokenColumns(TypedDict):

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from runners.load.attempt import Attempt, Broken
-from tests.runners.load.wire.conftest import DONE, END, HEAD, WHOLE, request_of, token
+from tests.runners.load.fast.conftest import DONE, END, HEAD, WHOLE, request_of, token
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from records.evidence.tables import table_of
-from runners.load.answer import Answer, BadEvent
+from runners.load.answers.answer import Answer, BadEvent
+from runners.load.answers.body import BodyReader
 from runners.load.attempt import Attempt
-from runners.load.body import BodyReader
 
 # The names that the reader looks at, so that random values land where they matter.
 KEYS = st.sampled_from([

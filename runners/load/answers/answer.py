@@ -12,9 +12,9 @@ from array import array
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from runners.load.calls import Calls
-from runners.load.counting import ServerCounts, TokenColumns, token_columns
-from runners.load.dialect import (
+from runners.load.answers.calls import Calls
+from runners.load.answers.counting import ServerCounts, TokenColumns, token_columns
+from runners.load.answers.dialect import (
     UNFIT,
     BadEvent,
     Choice,
@@ -27,10 +27,10 @@ from runners.load.dialect import (
     shown,
     typed,
 )
-from runners.load.moments import Moments
-from runners.load.said import Said
-from runners.load.server_errors import MAX_ERROR, error_event_text, error_text, only_object
-from runners.load.tokenizer import CountTokens
+from runners.load.answers.moments import Moments
+from runners.load.answers.said import Said
+from runners.load.answers.server_errors import MAX_ERROR, error_event_text, error_text, only_object
+from runners.load.answers.tokenizer import CountTokens
 
 __all__ = ["Answer", "BadEvent", "Part"]
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runners.load import dialect
-from runners.load.answer import Answer, BadEvent
-from runners.load.body import BodyReader
-from tests.runners.load.test_answer import CHUNKS, delta
+from runners.load.answers import dialect
+from runners.load.answers.answer import Answer, BadEvent
+from runners.load.answers.body import BodyReader
+from tests.runners.load.answers.test_answer import CHUNKS, delta
 
 PATIENT = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
@@ -138,7 +138,7 @@ def test_the_typed_decoder_and_the_general_one_read_the_same(chunk, data):
 
 def decoded(body, decoder):
     """What an answer says after this event, by the typed decoder first or without it."""
-    from runners.load import answer as answers
+    from runners.load.answers import answer as answers
 
     answer, bad, before = Answer(), False, (answers.typed, dialect.typed)
     try:

@@ -11,17 +11,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from runners.load.answers.body import PATHS
 from runners.load.attempt import Attempt, Broken
-from runners.load.body import PATHS
 from runners.load.places import addresses
 from runners.load.plan import LoadPlan
-from runners.load.transport import Gate, Timers
-from runners.load.wire.endpoint import Endpoint, head_of
-from runners.load.wire.exchange import Exchange
-from runners.load.wire.http1 import ResponseReader
-from runners.load.wire.hub import Hub
-from runners.load.wire.line import Line, Place
-from runners.load.wire.tls import TlsLine, context_of
+from runners.load.transports.fast.endpoint import Endpoint, head_of
+from runners.load.transports.fast.exchange import Exchange
+from runners.load.transports.fast.http1 import ResponseReader
+from runners.load.transports.fast.hub import Hub
+from runners.load.transports.fast.line import Line, Place
+from runners.load.transports.fast.tls import TlsLine, context_of
+from runners.load.transports.seam import Gate, Timers
 
 # Below the 5 s after which common servers close an idle connection.
 _KEEP_IDLE_S = 4.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.load.sse import MAX_LINE, EventParser, LineTooLong
+from runners.load.answers.sse import MAX_LINE, EventParser, LineTooLong
 
 STREAM = (
     b"\xef\xbb\xbf: ping\r\n\r\n"

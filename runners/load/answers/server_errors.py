@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from runners.load.dialect import BadEvent, mended, parse, shown
+from runners.load.answers.dialect import BadEvent, mended, parse, shown
 
 MAX_ERROR = 500
 

@@ -12,10 +12,10 @@ import pytest
 
 from records.errors import BadInput, HostNotAllowed
 from runners.load.attempt import Attempt, Broken
-from runners.load.client import HttpxClient
 from runners.load.plan import Secret
+from runners.load.transports.httpx.client import HttpxClient
 from tests.runners.load.conftest import plan_of
-from tests.runners.load.h2_server import H2Server
+from tests.runners.load.httpx.h2_server import H2Server
 from tests.runners.load.server import ANSWER, sse, token
 
 KEY = "sk-very-secret-0123456789"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runners.load.dialect import mended
+from runners.load.answers.dialect import mended
 
 
 class Said:
