@@ -49,24 +49,31 @@ class Trace:
         """Seconds from the first arrival to the last."""
         return self.requests[-1].at_s - self.requests[0].at_s
 
-    @cached_property
+    @property
     def trace_hash(self) -> str:
         """SHA-256 over all request lines, the header left out."""
-        return _hash_of(self.lines())
+        return self._hashes[0]
 
-    @cached_property
+    @property
     def demand_hash(self) -> str:
         """SHA-256 over the lines without prompts and tools: who arrives when, wanting what."""
-        return _hash_of(
-            {k: v for k, v in line.items() if k not in PROMPT_FIELDS} for line in self.lines()
-        )
+        return self._hashes[1]
 
-    @cached_property
+    @property
     def prompt_hash(self) -> str:
         """SHA-256 over the prompts in order: text, messages or lengths with prefix, and tools."""
-        return _hash_of(
-            {k: v for k, v in line.items() if k in PROMPT_FIELDS} for line in self.lines()
-        )
+        return self._hashes[2]
+
+    @cached_property
+    def _hashes(self) -> tuple[str, str, str]:
+        """Hashes of the whole lines, the demand and the prompts: each value is written once."""
+        whole, demand, prompts = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
+        for line in self.lines():
+            members = [(key, f'"{key}":{_canonical(line[key])}') for key in sorted(line)]
+            whole.update(_object_line(text for _, text in members))
+            demand.update(_object_line(t for key, t in members if key not in PROMPT_FIELDS))
+            prompts.update(_object_line(t for key, t in members if key in PROMPT_FIELDS))
+        return whole.hexdigest(), demand.hexdigest(), prompts.hexdigest()
 
 
 def canonical_line(line: Mapping[str, Any]) -> bytes:
@@ -75,14 +82,22 @@ def canonical_line(line: Mapping[str, Any]) -> bytes:
     Text stays as it is written (no Unicode normalisation): it is sent as it is
     written, and another byte is another prompt.
     """
-    text = json.dumps(
-        _whole_numbers(line),
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=False,
-        allow_nan=False,
-    )
-    return text.encode() + b"\n"
+    return _encode(_whole_numbers(line)).encode() + b"\n"
+
+
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
+
+
+def _canonical(value: Any) -> str:
+    """One value as it stands in a canonical line; whole numbers, the most common, at once."""
+    return str(value) if type(value) is int else _encode(_whole_numbers(value))
+
+
+def _object_line(members: Iterable[str]) -> bytes:
+    """The canonical line of members that are written and in order."""
+    return f"{{{','.join(members)}}}\n".encode()
 
 
 def _whole_numbers(value: Any) -> Any:
@@ -93,13 +108,6 @@ def _whole_numbers(value: Any) -> Any:
     if isinstance(value, list):
         return [_whole_numbers(item) for item in value]
     return value
-
-
-def _hash_of(lines: Iterable[Mapping[str, Any]]) -> str:
-    digest = hashlib.sha256()
-    for line in lines:
-        digest.update(canonical_line(line))
-    return digest.hexdigest()
 
 
 def read_trace(path: str | Path) -> Trace:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.errors import BadInput, BadTrace
-from records.traces import files, reading
+from records.traces import files, reading, schema
 from records.traces.files import decompressed
 from records.traces.reading import parse_trace, read_trace, trace_bytes, write_trace
 
@@ -249,3 +249,19 @@ def test_zstd_frames_one_after_another_are_one_file():
     assert decompressed(frames, "t") == b"a" * 3000 + b"b" * 3000
     with pytest.raises(BadTrace, match="cut off"):
         decompressed(frames[:-1], "t")
+
+
+def test_hashes_are_of_canonical_lines_with_some_members_left_out():
+    """Each hash is that of whole lines, however oddly their values are written."""
+    request = schema.TraceRequest(
+        id="\u00e4\u2028\"", at_s=2.0, prompt_tokens=3, prefix=[{"id": "1", "tokens": 1}],
+        difficult=True, tools=[{"x": [1.0, 1e-07, 1e22, None, {"b": 2, "a": "\x1f"}]}],
+        sampling={"z": 0.1, "a": True},
+    )  # fmt: skip
+    trace = reading.Trace({}, [request])
+    whole = request.line()
+    prompts = {k: v for k, v in whole.items() if k in schema.PROMPT_FIELDS}
+    demand = {k: v for k, v in whole.items() if k not in prompts}
+    lines = [reading.canonical_line(members) for members in (whole, demand, prompts)]
+    hashes = [trace.trace_hash, trace.demand_hash, trace.prompt_hash]
+    assert hashes == [hashlib.sha256(line).hexdigest() for line in lines]
