@@ -8,37 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from runners.load.attempt import Broken
 from runners.load.transports.fast.coding import Decoder, decoder_of
+from runners.load.transports.fast.head import BadHead, Framing, Head, read_head
 
 _MAX_HEAD = 64 << 10
 _MAX_LINE = 8 << 10
 _SHOWN = 120
 # Where a reader stands: what the next byte belongs to.
 _HEAD, _SIZE, _CHUNK, _CHUNK_END, _TRAILERS, _LENGTH, _CLOSE, _OVER = range(8)
-
-_STATUS = re.compile(rb"HTTP/1\.([0-9]) ([0-9]{3})(?: [^\r\n]*)?")
+# Where it stands after a head, by how the body ends.
+_BODIES = (_OVER, _SIZE, _LENGTH, _CLOSE)
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
-_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?")
 _STARTS = b"HTTP/1."
 # Chunk sizes already met, by the line that named them: a stream repeats a few of them.
 _sizes: dict[bytes, int] = {}
 _MAX_SIZES = 4096
-
-
-class Head(NamedTuple):
-    """The head of a final response. Header names in lower case, repeated ones joined."""
-
-    status: int
-    headers: dict[str, str]
-    minor: int
-
-    def words(self, name: str) -> list[str]:
-        """A header that is a list of words, in lower case."""
-        return [w for part in self.headers.get(name, "").lower().split(",") if (w := part.strip())]
 
 
 def unchanged(text: str) -> str:
@@ -222,16 +209,20 @@ class ResponseReader:
 
     def _take_head(self, text: bytes, at: int) -> int | None:
         start = at
-        while text[start : start + 1] in (b"\r", b"\n"):
-            # Some servers put an empty line after the last response.
-            start += 1
-        self._check_start(text[start:] if start else text)
+        if not text.startswith(_STARTS, at):
+            while text[start : start + 1] in (b"\r", b"\n"):
+                # Some servers put an empty line after the last response.
+                start += 1
+            self._check_start(text[start:])
         match = _HEAD_END.search(text, start)
         if (len(text) if match is None else match.start()) - start > _MAX_HEAD:
             raise Broken("bad_response", f"a head of more than {_MAX_HEAD} bytes")
         if match is None:
             return None
-        head = self._parse_head(text[start : match.start()])
+        try:
+            head = read_head(text[start : match.start()])
+        except BadHead as error:
+            raise self._bad(error.what, error.data) from None
         if head.status == 101:
             raise Broken("bad_response", "the server switched protocols")
         if head.status >= 200:
@@ -244,57 +235,17 @@ class ResponseReader:
         if not _STARTS.startswith(text[: len(_STARTS)]):
             raise self._bad("not HTTP/1", text)
 
-    def _parse_head(self, text: bytes) -> Head:
-        lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
-        match = _STATUS.fullmatch(lines[0])
-        if match is None:
-            raise self._bad("not HTTP: a status line", lines[0])
-        headers: dict[str, str] = {}
-        name = None
-        for line in lines[1:]:
-            if line[:1] in (b" ", b"\t") and name is not None:
-                # A folded line goes on with the value before it.
-                headers[name] += " " + line.strip().decode("latin-1")
-                continue
-            raw, colon, value = line.partition(b":")
-            if not colon or _NAME.fullmatch(raw) is None:
-                raise self._bad("not HTTP: a header line", line)
-            name, said = raw.decode("ascii").lower(), value.strip().decode("latin-1")
-            headers[name] = f"{headers[name]}, {said}" if name in headers else said
-        return Head(int(match[2]), headers, int(match[1]))
-
     def _begin_body(self, head: Head) -> None:
-        """Where the body ends, by RFC 9112 section 6.3, and what is to be taken off it."""
-        words = head.words("connection")
-        self.reusable = "close" not in words and (head.minor > 0 or "keep-alive" in words)
-        coded = head.words("transfer-encoding")
-        lengths = set(head.words("content-length"))
-        if head.status in (204, 304):
+        """Where the body ends, and what is to be taken off it."""
+        self.reusable, self._left = head.reusable, head.length
+        self._at = _BODIES[head.framing]
+        if head.framing is Framing.NONE:
             self._finish()
             return
-        if coded:
-            if coded != ["chunked"]:
-                raise self._bad("a transfer encoding", ", ".join(coded).encode())
-            self._at = _SIZE
-            # Two answers to one question: believed once, then the connection is given up.
-            self.reusable = self.reusable and not lengths
-        elif lengths:
-            self._left = self._length(lengths)
-            self._at = _LENGTH
-        else:
-            self._at = _CLOSE
-            self.reusable = False
-        self._decoder = decoder_of(head.headers.get("content-encoding", ""))
+        if coding := head.headers.get("content-encoding"):
+            self._decoder = decoder_of(coding)
         if self._at == _LENGTH and not self._left:
             self._finish()
-
-    def _length(self, lengths: set[str]) -> int:
-        said = ", ".join(sorted(lengths))
-        if len(lengths) > 1:
-            raise self._bad("a Content-Length that contradicts itself", said.encode())
-        if not (said.isascii() and said.isdigit() and len(said) <= 15):
-            raise self._bad("a Content-Length", said.encode())
-        return int(said)
 
     def _finish(self) -> None:
         self._at = _OVER
