@@ -137,10 +137,34 @@ class Answer(Moments):
         except UNFIT:
             self._odd_event(data, at_s, name)
             return
-        if chunk.choices and chunk.error is None and name != b"error":
+        if name == b"error":
+            self._odd_event(data, at_s, name)
+        else:
+            self.event_of(chunk, data, at_s)
+
+    def event_of(self, chunk: Chunk, data: bytes, at_s: float) -> None:
+        """The same for an event without a name whose `data` has been decoded."""
+        if chunk.choices and chunk.error is None:
             self._take(chunk, at_s)
         else:
-            self._odd_event(data, at_s, name)
+            self._odd_event(data, at_s, None)
+
+    @property
+    def steady(self) -> bool:
+        """Whether `hear_many` may be used: visible text came before, in more than one receive."""
+        return self.first_visible_token_s is not None and self.receives > 1 and not self.over
+
+    def hear_many(self, texts: list[str], times: list[float]) -> None:
+        """Takes in texts of the first choice, each from a chunk and a receive of its own.
+
+        While `steady`, and as long as the server has counted nothing.
+        """
+        self._seen |= 1
+        if self._keep_text:
+            self._hear("".join(texts), 0)
+        self._mark_many(times)
+        if len(self._times) > PART_CHUNKS or self._chars > PART_TEXT:
+            self._call_part()
 
     def whole(self, body: bytes) -> None:
         """Takes in a body that is one JSON answer instead of a stream; no token has a time."""

@@ -10,6 +10,7 @@ import orjson
 from records.traces.prompts import prompt_of
 from records.traces.schema import TraceRequest
 from runners.load.answers.answer import Answer, BadEvent
+from runners.load.answers.batch import take_events
 from runners.load.answers.dialect import shown
 from runners.load.answers.sse import Event, EventParser, LineTooLong
 from runners.load.plan import LoadPlan
@@ -81,6 +82,30 @@ class BodyReader:
             self._answer.event(data[6:-4], at_s)
         elif data and not self._answer.over:
             self._feed(data, at_s)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the body is a stream and stands between two events."""
+        return self._ready
+
+    def feed_many(self, pieces: list[bytes], times: list[float]) -> int:
+        """Takes in receives that each brought one event; how many of them, from the first on.
+
+        Up to and with the one that ended the answer. What it leaves is for `feed`, one by one.
+        """
+        if not self._ready:
+            return 0
+        payloads = []
+        for data in pieces:
+            if (
+                not data.startswith(b"data: ")
+                or data.find(_LF) != len(data) - 2
+                or data[-1] != _LF
+                or _CR in data
+            ):
+                break
+            payloads.append(data[6:-2])
+        return take_events(self._answer, payloads, times) if payloads else 0
 
     def end(self, at_s: float) -> None:
         """The body ended cleanly: what was waiting for more counts now."""

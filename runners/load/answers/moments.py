@@ -63,6 +63,16 @@ class Moments:
                     self._before_s = self._quiet_s
         self._times.append(round(at_s * 1e6))
 
+    def _mark_many(self, times: list[float]) -> None:
+        """Notes visible token-bearing chunks after the first two receives."""
+        last = self.last_token_s
+        for at_s in times:
+            if at_s != last:
+                self.receives += 1
+                last = at_s
+        self.last_token_s = last
+        self._times.extend([round(at_s * 1e6) for at_s in times])
+
     def _take_times(self) -> tuple[array[int], array[int]]:
         """Times in microseconds and running totals (-1 unknown) so far, which it forgets."""
         times, totals = self._times, self._totals

@@ -31,6 +31,10 @@ _TAIL_S = 1.0
 _SWEEP_S = 0.25
 # Smaller bodies go out in one piece with their head.
 _JOIN_BYTES = 64 << 10
+# How long receives in the middle of an answer may wait to be understood, and how many answers
+# are gone through before the sockets and the schedule have their turn again.
+_HELD_S = 0.1
+_AT_ONCE = 8
 
 
 class FastClient:
@@ -53,6 +57,9 @@ class FastClient:
         self._hub = Hub(self._loop, now, timers)
         self.stamp_source = "kernel" if self._hub.kernel else "user"
         self._sweeping: asyncio.TimerHandle | None = None
+        # Answers with receives that wait to be understood, since when.
+        self._holding: deque[tuple[float, Exchange]] = deque()
+        self._settling: asyncio.Handle | None = None
 
     async def get_models(self, timeout_s: float) -> tuple[int, bytes]:
         """Status and body of GET /models; Broken when no answer came."""
@@ -169,6 +176,27 @@ class FastClient:
         else:
             self.discard(line)
 
+    def hold(self, exchange: Exchange) -> None:
+        """Receives of an answer wait to be understood, from now on."""
+        self._holding.append((self.now(), exchange))
+        if self._settling is None:
+            self._settling = self._loop.call_later(_HELD_S, self._settle)
+
+    def _settle(self) -> None:
+        """Has those understood that waited long enough, a few at a time."""
+        holding, old_s = self._holding, self.now() - _HELD_S
+        for _ in range(_AT_ONCE):
+            if not holding or holding[0][0] > old_s:
+                break
+            holding.popleft()[1].settle()
+            self._hub.give_way()
+        if not holding:
+            self._settling = None
+        elif holding[0][0] > old_s:
+            self._settling = self._loop.call_later(holding[0][0] - old_s, self._settle)
+        else:
+            self._settling = self._loop.call_soon(self._settle)
+
     def opened(self, place: Place) -> None:
         """A connection to this address stands: all others go there, too."""
         if not self._pinned:
@@ -191,13 +219,15 @@ class FastClient:
 
     async def close(self) -> None:
         """Closes every connection."""
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        for handle in (self._sweeping, self._settling):
+            if handle is not None:
+                handle.cancel()
         for line in self._lines:
             line.close()
         self._lines.clear()
         self._idle.clear()
         self._tails.clear()
+        self._holding.clear()
         self._hub.close()
 
     def _new_line(self) -> Line:
