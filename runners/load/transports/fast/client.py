@@ -211,7 +211,7 @@ class FastClient:
     def told(self) -> dict[str, object]:
         """How the transport went, for run.json."""
         return {
-            "stamps": self.stamp_source,
+            "stamp_source": self.stamp_source,
             "clock": self._hub.clock.told(),
             "connections": {name: self._counts[name] for name in ("new", "reused", "resent")},
             "address": self._places[0].sockaddr[0] if self._pinned else None,

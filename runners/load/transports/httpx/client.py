@@ -24,9 +24,10 @@ from runners.load.plan import LoadPlan
 from runners.load.transports.fast.coding import decoder_of
 from runners.load.transports.httpx.foreign import FOREIGN, broken
 from runners.load.transports.httpx.lines import Line, Lines
+from runners.load.transports.redirects import redirect_text
 from runners.load.transports.seam import Gate, Timers
 
-_MAX_ERROR_BODY = 64 << 10
+_MAX_ERROR_BODY, _MAX_ERROR_TEXT = 64 << 10, 500
 _MAX_MODELS = 4 << 20
 # How long the tail of a finished stream may take, for the connection's reuse.
 _TAIL_S = 1.0
@@ -54,7 +55,7 @@ class HttpxClient:
             "Host": self._url.netloc.decode("ascii"),
             **_authorization(url, plan),
         }
-        self._lines = Lines(plan, self._url)
+        self._lines = Lines(plan, self._url, now)
         self._http_version: str | None = None
         self._counts: Counter[str] = Counter()
 
@@ -64,7 +65,7 @@ class HttpxClient:
     def told(self) -> dict[str, object]:
         """What run.json keeps of the transport; `connections` are attempts by theirs."""
         return {
-            "stamps": self.stamp_source,
+            "stamp_source": self.stamp_source,
             "http_version": self._http_version,
             "through_proxy": self._plan.proxy is not None,
             "address": next(iter(self._lines.places), None),
@@ -95,7 +96,7 @@ class HttpxClient:
             try:
                 response = await line.transport.handle_async_request(request)
                 try:
-                    body = await _limited(response.aiter_bytes(), _MAX_MODELS)
+                    body = await _limited(response.aiter_bytes())
                 finally:
                     await response.aclose()
             except FOREIGN as error:
@@ -163,19 +164,19 @@ class HttpxClient:
             try:
                 response = await line.transport.handle_async_request(request)
                 try:
-                    await self._read(response, attempt)
+                    await self._read(response, attempt, line)
                 finally:
                     await response.aclose()
             except FOREIGN as error:
-                raise self._broken(error, attempt, line.first) from error
+                raise self._broken(error, attempt, line) from error
 
-    def _broken(self, error: Exception, attempt: Attempt, first: bytes) -> Broken:
+    def _broken(self, error: Exception, attempt: Attempt, line: Line) -> Broken:
         """What became of an attempt, with its first bytes where they are no answer's."""
-        ours = broken(error)
+        ours, first = broken(error), line.first
         if self._lines.shared or not first or attempt.first_byte_s is not None:
             return ours
         # Something came back: the connection was not stale, and nothing is sent again.
-        attempt.first_byte_s = self.now()
+        attempt.first_byte_s = line.first_s
         if ours.kind == "bad_response" or not _HTTP.startswith(first[: len(_HTTP)]):
             return Broken("bad_response", f"{ours}; it begins {first!r}")
         return ours
@@ -184,36 +185,41 @@ class HttpxClient:
         """Closes every connection."""
         await self._lines.close()
 
-    async def _read(self, response: httpx.Response, attempt: Attempt) -> None:
-        await self._unless_late(attempt)
-        attempt.first_byte_s = self.now()
+    async def _read(self, response: httpx.Response, attempt: Attempt, line: Line) -> None:
+        at_s = await self._unless_late(attempt, line)
+        attempt.first_byte_s = at_s if self._lines.shared else line.first_s or at_s
         attempt.http_status = response.status_code
         attempt.retry_after = response.headers.get("retry-after")
         if not response.is_success:
-            attempt.error_text = await _error_text(response.aiter_bytes())
+            attempt.error_text = await _error_text(response)
             return
         # Not the library's decoding, which hands on what it does not know and has no bounds.
         decoder = decoder_of(response.headers.get("content-encoding", ""))
         stream, reader = response.aiter_raw(), BodyReader(attempt.answer)
         try:
             async for data in stream:
-                at_s = await self._unless_late(attempt)
+                at_s = await self._unless_late(attempt, line)
                 reader.feed(data if decoder is None else decoder.feed(data), at_s)
                 if attempt.answer.done or attempt.answer.error is not None:
-                    attempt.end_s = self.now()
+                    attempt.end_s = at_s
                     await _drain(stream)
                     return
-            attempt.end_s = await self._unless_late(attempt)
+            attempt.end_s = await self._unless_late(attempt, line)
             if decoder is not None:
                 decoder.finish()
             reader.end(attempt.end_s)
         except BadEvent as error:
             raise Broken("bad_response", str(error)) from error
 
-    async def _unless_late(self, attempt: Attempt) -> float:
-        """The time now. Past the attempt's limit it waits for the end that is due, so that
-        our own lateness makes no answer of what came after it."""
-        at_s = self.now()
+    async def _unless_late(self, attempt: Attempt, line: Line) -> float:
+        """When what is at hand was received: one time for all that one receive brought.
+
+        With HTTP/2, where that may have been another attempt's, the time now. Past the
+        attempt's limit it waits for the end that is due, so that our own lateness makes no
+        answer of what came after it.
+        """
+        read_s = None if self._lines.shared else line.read_s
+        at_s = self.now() if read_s is None else read_s
         if attempt.limit_s is not None and at_s > attempt.limit_s:
             await asyncio.get_running_loop().create_future()
         return at_s
@@ -258,19 +264,30 @@ def _authorization(url: httpx.URL, plan: LoadPlan) -> dict[str, str]:
     return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
 
 
-async def _limited(stream: AsyncIterator[bytes], limit: int) -> bytes:
-    """The body, or its first `limit` bytes and a little more."""
+async def _limited(stream: AsyncIterator[bytes]) -> bytes:
     body = b""
     async for data in stream:
         body += data
-        if len(body) >= limit:
+        if len(body) >= _MAX_MODELS:
             break
     return body
 
 
-async def _error_text(stream: AsyncIterator[bytes]) -> str:
-    body = await _limited(stream, _MAX_ERROR_BODY)
-    return " ".join(body[:500].decode("utf-8", "replace").split())
+async def _error_text(response: httpx.Response) -> str | None:
+    """What the server says to its refusal, as far as it came; None when it says nothing."""
+    location = response.headers.get("location")
+    if response.status_code < 400 and location is not None:
+        return redirect_text(location)
+    body = bytearray()
+    try:
+        async for data in response.aiter_bytes():
+            body += data
+            if len(body) >= _MAX_ERROR_BODY:
+                break
+    except FOREIGN:
+        if not body:
+            raise
+    return " ".join(body.decode("utf-8", "replace")[:_MAX_ERROR_TEXT].split()) or None
 
 
 async def _drain(stream: AsyncIterator[bytes]) -> None:

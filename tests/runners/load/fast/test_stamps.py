@@ -148,7 +148,7 @@ def test_without_kernel_stamps_a_stalled_loop_shows(listen, run, monkeypatch):
     monkeypatch.setattr("runners.load.transports.fast.hub.ask_for_stamps", lambda sock: False)
     log = []
     attempt, bench = run(listen(trickle(log)).url, stalled)
-    assert attempt.stamp_source == bench.client.told()["stamps"] == "user"
+    assert attempt.stamp_source == bench.client.told()["stamp_source"] == "user"
     errors = [t - bench.at(w) for t, w in zip(times_of(attempt), log, strict=True)]
     assert min(errors) > -50e-6
     assert errors[1] > 0.03

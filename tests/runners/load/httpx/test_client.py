@@ -94,7 +94,7 @@ def test_an_attempt_and_what_is_told_of_the_connections(talk, serve):
     attempts, told = talk(server.url, 2)
     assert outcomes(attempts) == [("completed", None, "reused")] * 2
     assert told == {
-        "stamps": "user",
+        "stamp_source": "user",
         "http_version": "HTTP/1.1",
         "through_proxy": False,
         "address": "127.0.0.1",
