@@ -76,6 +76,7 @@ def counted(chunk: dict[str, Any], total: int) -> dict[str, Any]:
 
 
 BYTES = WHOLE.encode()
+EVENTS = BYTES.removesuffix(b"\n\n").split(b"\n\n")
 ACCENT = sse(token("é"), token("b"), token("c", "stop"), usage(5, 3)).replace("\\u00e9", "é")
 IN_ACCENT = ACCENT.encode().index("é".encode()) + 1
 FIRST = len(sse(token("a"), done=False))
@@ -88,6 +89,11 @@ NAMED = "retry: 10\n\n" + WHOLE.replace("data:", "id: 7\nevent: message\ndata:")
 HUGE = "x" * (2 << 20)
 FRAMED: dict[str, Kind] = {
     "several events in one segment": Kind(at_once(WHOLE), tokens=[1, 1, 1]),
+    "several chunks in one segment": Kind(
+        raw(HEAD.encode() + b"".join(chunk(e + b"\n\n") for e in EVENTS) + b"0\r\n\r\n"),
+        {**READ, "receives": 1},
+        tokens=[1, 1, 1],
+    ),
     "one event over many segments": Kind(in_pieces(BYTES, 3, 9, 20, 41, FIRST - 1)),
     "one event over many segments of one HTTP chunk": Kind(
         in_pieces(
@@ -262,7 +268,16 @@ FAILED: dict[str, Kind] = {
     "an empty body": fails({"framing": "length"}, "empty_response"),
     "no content": fails(raw("HTTP/1.1 204 No Content\r\n\r\n"), "empty_response", http_status=204),
     "a redirect": fails(
-        {"status": 307, "headers": {"Location": "/v1/elsewhere"}}, "bad_response", http_status=307
+        {"status": 307, "headers": {"Location": "https://elsewhere.example/?key=7f"}},
+        "bad_response",
+        "a redirect to elsewhere.example, not followed",
+        http_status=307,
+    ),
+    "a refusal that breaks off": fails(
+        raw("HTTP/1.1 500 X\r\nContent-Length: 500\r\n\r\nout of memory", keep=False),
+        "http_5xx",
+        "out of memory",
+        http_status=500,
     ),
 }
 KINDS = FRAMED | SAID | FAILED

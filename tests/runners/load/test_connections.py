@@ -218,3 +218,17 @@ def test_a_long_prompt_that_goes_out_slowly_disturbs_nobody(serve, send):
 
 
 SHORT = {"events": [[20, sse(token("a", "stop"))]]}
+
+
+def test_the_first_byte_is_that_of_a_head_that_comes_slowly(serve, send):
+    """Interim responses and a head in pieces: the time is that of the first of it."""
+    whole = "HTTP/1.1 200 OK\r\n\r\n" + sse(token("a", "stop"), usage(1, 1))
+    server = serve({
+        "raw": True, "framing": "none",
+        "events": [[10, "HTTP/1.1 103 Early"], [20, " Hints\r\n\r\n"], [400, whole]],
+    })  # fmt: skip
+    attempt = send(server.url, {"id": "a"})[2]["a"]
+    assert attempt["outcome"] == "completed"
+    # 0.4 s after the request, 0.39 s after the first byte.
+    assert attempt["first_token_s"] - attempt["first_byte_s"] > 0.2
+    assert attempt["first_token_s"] - attempt["sent_s"] > 0.39

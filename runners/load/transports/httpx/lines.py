@@ -28,7 +28,9 @@ _KEEP_IDLE_S = 4.0
 # Streams that httpcore opens on one HTTP/2 connection; more would wait unseen.
 _MOST_STREAMS = 100
 _MAX_STREAMS_SETTING = 3
-_STREAMS = ("connection.connect_tcp.complete", "connection.start_tls.complete")
+_STREAMS = (
+    "connection.connect_tcp.complete", "connection.start_tls.complete", "proxy.start_tls.complete",
+)  # fmt: skip
 _FIRST_BYTES = 120
 T = TypeVar("T")
 
@@ -40,31 +42,44 @@ class Line:
     transport: httpx.AsyncHTTPTransport
     # None: whatever the proxy makes of the name.
     place: str | None
+    now: Callable[[], float]
     in_use: int = 0
     listed: bool = False
-    # What came first on it since it was taken last; of use where attempts do not share it.
+    # What came first on it since it was taken last, when, and when the last bytes or the end
+    # did; of use where attempts do not share it.
     first: bytes = b""
+    first_s: float | None = None
+    read_s: float | None = None
+
+    def forget(self) -> None:
+        """Nothing has come yet: it was taken, or a stream was opened over what it was."""
+        self.first, self.first_s, self.read_s = b"", None, None
 
     def note(self, event: str, info: Mapping[str, Any]) -> None:
         """Takes in from httpcore's trace that a stream was opened, whose bytes it then sees."""
-        if event in _STREAMS:
-            stream = info["return_value"]
-            read = stream.read
+        if event not in _STREAMS:
+            return
+        self.forget()
+        stream = info["return_value"]
+        read = stream.read
 
-            async def noting(most: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - httpcore's own
-                data: bytes = await read(most, timeout)
-                if len(self.first) < _FIRST_BYTES:
-                    self.first += data[:_FIRST_BYTES]
-                return data
+        async def noting(most: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - httpcore's own
+            data: bytes = await read(most, timeout)
+            self.read_s = self.now()
+            if data and self.first_s is None:
+                self.first_s = self.read_s
+            if len(self.first) < _FIRST_BYTES:
+                self.first += data[:_FIRST_BYTES]
+            return data
 
-            stream.read = noting
+        stream.read = noting
 
 
 class Lines:
     """All connections of one run to one endpoint; `url` without credentials."""
 
-    def __init__(self, plan: LoadPlan, url: httpx.URL) -> None:
-        self._plan, self._url = plan, url
+    def __init__(self, plan: LoadPlan, url: httpx.URL, now: Callable[[], float]) -> None:
+        self._plan, self._url, self._now = plan, url, now
         self._tls, self._proxy = _tls(plan), _proxy(plan)
         # Addresses in the order in which they are tried; the one that answered last first.
         self._places: deque[str | None] = deque()
@@ -126,10 +141,10 @@ class Lines:
         """A connection for one attempt: one that has room for it, or a new one."""
         line = None if fresh else self._with_room()
         if line is None:
-            line = Line(self._transport(), self._places[0])
+            line = Line(self._transport(), self._places[0], self._now)
             self._all.append(line)
         line.in_use += 1
-        line.first = b""
+        line.forget()
         if self.shared:
             self._list(line)
         try:
