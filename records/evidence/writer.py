@@ -1,16 +1,16 @@
 """The writing side of a spool: lines from the run to the disk, off the run's own thread.
 
-A line reaches the operating system within some milliseconds (so a killed process
+A line reaches the operating system within some 20 milliseconds (so a killed process
 loses at most what it handed over in those) and the disk within a second or so. The
-run never waits for it; a disk that cannot keep up ends the run instead.
+run never waits for it, nor wakes anybody; a disk that cannot keep up ends the run instead.
 """
 
 from __future__ import annotations
 
 import os
-import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
@@ -36,13 +36,13 @@ from records.evidence.spooled import EVENTS, OUTPUTS, PARTS, PLAN
 
 TICK_S = 0.5
 SYNC_S = 1.0
-# A thread that woke for each item would contend with the load loop for the interpreter.
-GATHER_S = 0.005
+# A thread that woke for each item would contend with the load loop for the interpreter, and
+# waking it costs the loop more than handing the item over: it looks by itself, this often.
+GATHER_S = 0.02
 # More than this waiting for the disk is more than a run may hold.
 MOST_WAITING_BYTES = 64 << 20
 # An attempt's row is on the disk only after all that belongs to it.
 _SUFFIX = {PARTS: "bin", OUTPUTS: "jsonl", EVENTS: "jsonl"}
-_Item = tuple[str, bytes] | None
 
 
 class SpoolWriter:
@@ -57,7 +57,7 @@ class SpoolWriter:
         self._behind: StorageFailed | None = None
         # Each counted by one thread only, so that no lock is needed.
         self._handed_bytes = self._written_bytes = 0
-        self._items: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._items: deque[tuple[str, bytes]] = deque()
         self._ending = threading.Event()
         # A disk may take its time over a sync; what comes meanwhile is written all the same.
         self._threads = [
@@ -179,7 +179,6 @@ class SpoolWriter:
         self._release()
 
     def _end_threads(self) -> None:
-        self._items.put(None)
         self._ending.set()
         for thread in self._threads:
             thread.join()
@@ -200,16 +199,18 @@ class SpoolWriter:
             waiting = f"{MOST_WAITING_BYTES >> 20} MiB of evidence wait to be written"
             self._behind = StorageFailed(f"{self.folder}: the disk cannot keep up, {waiting}")
             return
-        self._items.put((kind, data))
+        self._items.append((kind, data))
 
     def _sync(self) -> None:
         for files in self._files.values():
             files.sync()
 
     def _work(self) -> None:
-        ticked = time.monotonic()
-        while True:
-            batch, last = self._batch()
+        ticked, last = time.monotonic(), False
+        while not last:
+            # Looked at before what waits: nothing is handed over after the end.
+            last = self._ending.wait(GATHER_S)
+            batch = self._batch()
             size = sum(map(len, chain.from_iterable(batch.values())))
             now = time.monotonic()
             if now - ticked >= TICK_S and self._now is not None and self._now() >= 0:
@@ -218,8 +219,6 @@ class SpoolWriter:
                 ticked = now
             self._write(batch)
             self._written_bytes += size
-            if last:
-                return
 
     def _work_sync(self) -> None:
         while not self._ending.wait(SYNC_S) and self._failed is None:
@@ -228,19 +227,14 @@ class SpoolWriter:
             except OSError as error:
                 self._failed = _refused(self.folder, error)
 
-    def _batch(self) -> tuple[dict[str, list[bytes]], bool]:
-        """What waits to be written, gathered for a moment, and whether it is the last of it."""
+    def _batch(self) -> dict[str, list[bytes]]:
+        """What waits to be written, by kind."""
         batch: dict[str, list[bytes]] = {}
-        try:
-            item = self._items.get(timeout=TICK_S)
-            if item is not None:
-                time.sleep(GATHER_S)
-            while item is not None:
-                batch.setdefault(item[0], []).append(item[1])
-                item = self._items.get_nowait()
-        except queue.Empty:
-            return batch, False
-        return batch, True
+        items = self._items
+        for _ in range(len(items)):
+            kind, data = items.popleft()
+            batch.setdefault(kind, []).append(data)
+        return batch
 
     def _write(self, batch: dict[str, list[bytes]]) -> None:
         if self._failed is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +39,8 @@ class Ground:
     policy: RetryPolicy
     bodies: Bodies
     tally: Tally
-    slots: AbstractAsyncContextManager[Any]
+    # None: no limit to how many are under way.
+    slots: asyncio.Semaphore | None
     count_tokens: CountTokens | None = None
     # As what the run ends whatever is still open.
     cut: str | None = None
@@ -90,8 +90,11 @@ class Flight:
         try:
             if attempt.number > 1:
                 await self._ground.schedule.until(at_s - EARLY_S)
-            async with self._ground.slots:
+            if self._ground.slots is None:
                 await self._send(attempt, at_s)
+            else:
+                async with self._ground.slots:
+                    await self._send(attempt, at_s)
         except Broken as error:
             broken = error
         except asyncio.CancelledError:

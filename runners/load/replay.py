@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import nullcontext
 
 import numpy as np
 
@@ -51,7 +50,7 @@ class Replay:
         limit = plan.max_concurrency
         self._ground = Ground(
             plan, transport, writer, schedule, monitor, RetryPolicy(plan.retries, plan.run_id),
-            self.bodies, self.tally, nullcontext() if limit is None else asyncio.Semaphore(limit),
+            self.bodies, self.tally, None if limit is None else asyncio.Semaphore(limit),
             count_tokens,
         )  # fmt: skip
         self._open: set[asyncio.Task[None]] = set()
