@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import signal
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
 from records.errors import (
     BadInput,
     HostNotAllowed,
-    ImpaktError,
     OtherSideFailed,
     StorageFailed,
-    WrongKey,
 )
 from records.evidence.writer import SpoolWriter
 from runners.load.answers.tokenizer import CountTokens, load_tokenizer
 from runners.load.describe import now_text, planned_rows, public_url, run_notes, run_of
+from runners.load.ending import End, asked_to, never_started
+from runners.load.following import Follower
 from runners.load.monitor import Monitor
 from runners.load.plan import (
     LoadOutcome,
@@ -49,8 +46,6 @@ from runners.load.surroundings import (
 )
 from runners.load.transports.seam import Transport
 
-log = logging.getLogger(__name__)
-
 # A line per way of sending, CONTRACT `--transport`; only the one that is used is imported.
 TRANSPORTS = {
     "fast": "runners.load.transports.fast.client:FastClient",
@@ -59,21 +54,6 @@ TRANSPORTS = {
 # Between the end of preparations and the first possible arrival.
 _LEAD_S = 0.1
 _PREPARE_S = 2.0
-_PROGRESS_S = 0.5
-State = Literal["completed", "stopped", "interrupted", "failed"]
-# What end.reason says of an endpoint that could not even be asked for its models.
-_REASONS = {WrongKey: "wrong_key", HostNotAllowed: "host_not_allowed"}
-
-
-@dataclass(frozen=True)
-class _End:
-    """How the replay ended, as run.json will say it."""
-
-    state: State
-    reason: str
-    text: str | None = None
-    ended_s: float | None = None
-    error: ImpaktError | None = None
 
 
 def make_transport(plan: LoadPlan, schedule: Schedule) -> Transport:
@@ -106,7 +86,8 @@ def run_load(
     run = run_of(plan)
     lines = (orjson.dumps(line).decode() for line in plan.trace.lines())
     writer = SpoolWriter.create(folder, run, plan.workload, lines, planned_rows(plan))
-    load = _Load(plan, writer, on_progress, should_stop, on_note, count_tokens)
+    follower = Follower(plan.run_id, on_progress, should_stop)
+    load = _Load(plan, writer, follower, on_note, count_tokens)
     try:
         raise_file_limit()
         with signals_restored(), quiet_client(), steady_interpreter(), event_loop() as runner:
@@ -119,7 +100,7 @@ def run_load(
     return _closed(load, writer, end, folder)
 
 
-def _closed(load: _Load, writer: SpoolWriter, end: _End, folder: Path) -> LoadOutcome:
+def _closed(load: _Load, writer: SpoolWriter, end: End, folder: Path) -> LoadOutcome:
     outcomes = dict(load.outcomes)
     try:
         writer.close(end.state, end.reason, end.text, end.ended_s)
@@ -135,20 +116,19 @@ class _Load:
         self,
         plan: LoadPlan,
         writer: SpoolWriter,
-        on_progress: OnProgress | None,
-        should_stop: ShouldStop | None,
+        follower: Follower,
         on_note: OnNote | None,
         count_tokens: CountTokens | None,
     ) -> None:
         self._plan, self._writer = plan, writer
-        self._on_progress, self._should_stop = on_progress, should_stop
+        self._follower = follower
         self._on_note, self._count_tokens = on_note, count_tokens
         self._schedule: Schedule | None = None
         self._started = False
         self._replay: Replay | None = None
         self._monitor = Monitor(plan.lag_limit_s)
         self._stop = asyncio.Event()
-        self._ending: _End | None = None
+        self._ending: End | None = None
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -161,7 +141,7 @@ class _Load:
             return None
         return max(0.0, self._schedule.now())
 
-    async def run(self) -> _End:
+    async def run(self) -> End:
         self._listen_to_signals()
         schedule = self._schedule = Schedule()
         try:
@@ -169,7 +149,7 @@ class _Load:
         except BadInput as error:
             # What only the transport knows of a URL, a key or a certificate.
             schedule.close()
-            return _End("failed", "bad_input", str(error), None, error)
+            return never_started(error)
         try:
             found = await self._look(transport)
             return await self._measure(transport, schedule) if found is None else found
@@ -177,7 +157,7 @@ class _Load:
             await transport.close()
             schedule.close()
 
-    async def _look(self, transport: Transport) -> _End | None:
+    async def _look(self, transport: Transport) -> End | None:
         """The end of a run that cannot start, else None."""
         looking = asyncio.create_task(look(transport, public_url(self._plan.url), self._plan.model))
         ending = await self._unless_stopped(looking)
@@ -186,8 +166,7 @@ class _Load:
         try:
             found = looking.result()
         except (OtherSideFailed, HostNotAllowed) as error:
-            return _End("failed", _REASONS.get(type(error), "endpoint_unreachable"), str(error),
-                        None, error)  # fmt: skip
+            return never_started(error)
         # Names of models are the server's words, which may hold anything that was sent to it.
         warnings = self._plan.hider.hide_in(found.warnings)
         self._tell_notes(warnings)
@@ -200,7 +179,7 @@ class _Load:
             if self._on_note is not None:
                 self._on_note(note)
 
-    async def _measure(self, transport: Transport, schedule: Schedule) -> _End:
+    async def _measure(self, transport: Transport, schedule: Schedule) -> End:
         replay = Replay(
             self._plan, transport, self._writer, self._monitor, schedule, self._count_tokens
         )
@@ -209,15 +188,8 @@ class _Load:
         replay.tally.on_refusal = self._refused
         replay.bodies.prepare(time.monotonic() + _PREPARE_S)
         self._begin(transport, schedule)
-        with self._progress_thread() as thread:
-            reporting = asyncio.create_task(self._report(thread))
-            try:
-                end = await self._replay_until_end(replay)
-            finally:
-                reporting.cancel()
-                await asyncio.gather(reporting, return_exceptions=True)
-                # The last word, so that nobody is left at the state before the end.
-                thread.submit(self._tell, self._progress())
+        async with self._follower.following(self._progress, self._asked_to_stop):
+            end = await self._replay_until_end(replay)
         generator = {
             **self._monitor.stop(),
             "alarm": schedule.alarm,
@@ -241,7 +213,7 @@ class _Load:
         self._writer.update_run(clock=clock)
         self._writer.start(schedule.now)
 
-    async def _replay_until_end(self, replay: Replay) -> _End:
+    async def _replay_until_end(self, replay: Replay) -> End:
         dispatching = asyncio.create_task(replay.dispatch())
         ending = await self._unless_stopped(dispatching)
         if ending is None:
@@ -250,12 +222,12 @@ class _Load:
             ending = await self._unless_stopped(finishing)
         if ending is None:
             await replay.cut("censored")
-            return _End("completed", "end_of_trace", None, self.elapsed())
+            return End("completed", "end_of_trace", None, self.elapsed())
         ended_s = self.elapsed()
         await replay.cut("interrupted")
         return replace(ending, ended_s=ended_s)
 
-    async def _unless_stopped(self, work: asyncio.Task[Any]) -> _End | None:
+    async def _unless_stopped(self, work: asyncio.Task[Any]) -> End | None:
         """Waits for `work`; when the run is stopped first, cancels it and gives the end."""
         stopping = asyncio.create_task(self._stop.wait())
         await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -276,14 +248,15 @@ class _Load:
         assert self._replay is not None
         return self._replay.requests[-1].at_s
 
-    def _end_as(self, state: State, reason: str, text: str | None, error: Any = None) -> None:
+    def _end_as(self, end: End) -> None:
+        """Ends the run like this, unless it is ending already."""
         if self._ending is None:
-            self._ending = _End(state, reason, text, None, error)
+            self._ending = end
             self._stop.set()
 
     def _crashed(self) -> None:
         assert self._replay is not None
-        self._end_as("failed", "internal_error", type(self._replay.crash).__name__)
+        self._end_as(End("failed", "internal_error", type(self._replay.crash).__name__))
 
     def _refused(self) -> None:
         """The first answers were all the same refusal: the rest would be no different."""
@@ -292,7 +265,7 @@ class _Load:
         assert refusal is not None
         error = refusal_error(refusal, self._plan)
         reason = "wrong_key" if refusal.is_key else "endpoint_refused"
-        self._end_as("failed", reason, str(error), error)
+        self._end_as(End("failed", reason, str(error), None, error))
 
     def _listen_to_signals(self) -> None:
         if not self._plan.handle_signals or not in_main_thread():
@@ -300,36 +273,16 @@ class _Load:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             name = signal.Signals(number).name
-            loop.add_signal_handler(number, self._end_as, "interrupted", "signal", f"by {name}")
+            end = End("interrupted", "signal", f"by {name}")
+            loop.add_signal_handler(number, self._end_as, end)
 
-    @contextlib.contextmanager
-    def _progress_thread(self) -> Iterator[ThreadPoolExecutor]:
-        with ThreadPoolExecutor(1, "progress") as thread:
-            yield thread
-
-    async def _report(self, thread: ThreadPoolExecutor) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            if self._writer.failed is not None:
-                self._end_as("interrupted", "storage_failed", str(self._writer.failed))
-            stop = await loop.run_in_executor(thread, self._tell, self._progress())
-            if stop == "interrupted":
-                self._end_as("interrupted", "shutdown", "the worker was shut down")
-            elif stop:
-                self._end_as("stopped", "stopped", "stopped by a person")
-            await asyncio.sleep(_PROGRESS_S)
-
-    def _tell(self, progress: Progress) -> bool | str:
-        """Runs in the progress thread; a reader's fault must not end a measurement."""
-        try:
-            if self._on_progress is not None:
-                self._on_progress(progress)
-            return self._should_stop is not None and self._should_stop()
-        except Exception:
-            log.exception("telling the progress of run %s failed", self._plan.run_id)
-            return False
+    def _asked_to_stop(self, stop: bool | str) -> None:
+        self._end_as(asked_to(stop))
 
     def _progress(self) -> Progress:
+        """How the run stands, twice a second; a disk that refuses ends it then."""
+        if self._writer.failed is not None:
+            self._end_as(End("interrupted", "storage_failed", str(self._writer.failed)))
         replay = self._replay
         assert replay is not None
         tally = replay.tally
