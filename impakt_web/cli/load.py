@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ _SECONDS = click.FloatRange(min=0)
 _ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
 _COUNT = click.IntRange(min=0)
 _SOME = click.IntRange(min=1)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,8 +113,8 @@ def _plan(given: dict[str, Any]) -> LoadPlan:
 
     from records.evidence.workload import default_workload, read_workload
     from records.traces.reading import read_trace
-    from runners.load.describe import public_url
     from runners.load.plan import LAG_LIMIT_S, TIMEOUT_S, LoadPlan
+    from runners.load.urls import public_url
 
     trace = read_trace(given["trace_path"])
     public_url(given["url"])
@@ -175,9 +177,14 @@ def _api_key(name: str | None) -> Secret | None:
 
     if name is None:
         return None
+    if not _VARIABLE.fullmatch(name):
+        # Not shown: it may be the key itself.
+        raise BadInput("--api-key-env: the name of an environment variable with the key")
     value = os.environ.get(name, "").strip()
-    if not value or not (value.isascii() and value.isprintable()):
-        raise BadInput(f"--api-key-env {name}: an environment variable with a printable key")
+    if not value:
+        raise BadInput(f"--api-key-env {name}: no such environment variable, or it is empty")
+    if not (value.isascii() and value.isprintable()):
+        raise BadInput(f"--api-key-env {name}: a key of printable ASCII on one line")
     return Secret(value)
 
 

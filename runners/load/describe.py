@@ -4,77 +4,27 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from importlib import metadata
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from records.errors import BadInput
 from records.evidence.canonical import sha256_of
 from records.evidence.run_document import SCHEMA as RUN_SCHEMA
 from records.evidence.workload import with_hashes
 from records.traces.schema import TraceRequest
 from runners.load.calibration import NONE_STORED, look_up, of_this_host
-from runners.load.hiding import SECRET_NAME
 from runners.load.plan import LoadPlan
 from runners.load.retry import RetryPolicy
+from runners.load.urls import public_url
 
 _PACKAGES = ("impakt", "httpx", "uvloop", "orjson", "msgspec", "pyarrow")
-_PORTS = {"http": 80, "https": 443}
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def now_text(plus_s: float = 0.0) -> str:
     """The moment `plus_s` from now, RFC 3339 in UTC."""
     moment = datetime.now(UTC) + timedelta(seconds=plus_s)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def public_url(url: str) -> str:
-    """The URL as it may be recorded: no user, no password, no secrets in the query.
-
-    BadInput when it is not an http or https URL of a host and port that can be.
-    """
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        # Its text is not shown: it may hold what stands before the host.
-        raise BadInput(f"url: an http or https URL is needed, not {_shown(url)!r}") from None
-    if parts.scheme not in _PORTS or not parts.hostname or not url.isprintable():
-        raise BadInput(f"url: an http or https URL with a host is needed, not {_shown(url)!r}")
-    host = _host_name(parts.hostname)
-    if host is None or port == 0:
-        wanted = "a URL whose host is a name or address and whose port is 1 to 65535 is needed"
-        raise BadInput(f"url: {wanted}, not {_shown(url)!r}")
-    place = host if port in (None, _PORTS[parts.scheme]) else f"{host}:{port}"
-    # The dialect's paths come after it, so a fragment can mean nothing.
-    return urlunsplit((parts.scheme, place, parts.path, _public_query(parts.query), ""))
-
-
-def _host_name(name: str) -> str | None:
-    """The host as URLs write it; None when no name or address looks like this."""
-    if ":" in name:
-        return f"[{name}]"
-    try:
-        name = name.encode("ascii" if name.isascii() else "idna").decode()
-    except UnicodeError:
-        return None
-    return name if _NAME.fullmatch(name) else None
-
-
-def _public_query(query: str) -> str:
-    pairs = parse_qsl(query, keep_blank_values=True)
-    if not any(SECRET_NAME.search(name) for name, _ in pairs):
-        return query
-    shown = [(name, "***" if SECRET_NAME.search(name) else value) for name, value in pairs]
-    return urlencode(shown, safe="*")
-
-
-def _shown(url: str) -> str:
-    return re.sub(r"//[^/@]*@", "//***@", url)[:200]
 
 
 def run_of(plan: LoadPlan) -> dict[str, Any]:

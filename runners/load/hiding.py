@@ -61,13 +61,16 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def url_secrets(url: str | None) -> Iterator[str]:
-    """What a URL holds that is not for others: the password, also as it is sent, and keys."""
+    """What a URL holds that is not for others: the password, also as it is sent, and keys.
+
+    A user without a password is one: some services take a key as the user.
+    """
     parts = urlsplit(url or "")
-    if parts.password:
-        user, password = unquote(parts.username or ""), unquote(parts.password)
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if user or password:
         yield base64.b64encode(f"{user}:{password}".encode()).decode()
-        if len(password) >= _LEAST:
-            yield password
+        if len(password or user) >= _LEAST:
+            yield password or user
     for name, value in parse_qsl(parts.query):
         if SECRET_NAME.search(name) and len(value) >= _LEAST:
             yield value

@@ -129,7 +129,8 @@ async def addresses(host: str, port: int, *, allow_private: bool) -> list[Addres
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError, ValueError, OverflowError) as error:
-        raise Broken("dns", f"the host name is not known ({error})") from error
+        said = getattr(error, "strerror", None) or error
+        raise Broken("dns", f"the host name is not known ({said})") from error
     places = list(dict.fromkeys(Address(int(row[0]), tuple(row[4])) for row in found))
     for place in places:
         check(host, place.ip, allow_private=allow_private)

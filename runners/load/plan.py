@@ -16,6 +16,7 @@ from records.evidence.workload import default_workload
 from records.traces.reading import Trace
 from records.traces.schema import TraceRequest
 from runners.load.hiding import Hider, url_secrets
+from runners.load.urls import public_url
 
 Api = Literal["chat", "completions"]
 APIS = ("chat", "completions")
@@ -25,7 +26,6 @@ TIMEOUT_S = 600.0
 LAG_LIMIT_S = 0.010
 MOST_RETRIES = 20
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
-_PROXY = re.compile(r"https?://[^/]", re.IGNORECASE)
 # What a request has of ours or of HTTP itself; a key there would break it.
 _OUR_HEADERS = frozenset({
     "accept", "accept-encoding", "connection", "content-length", "content-type", "expect", "host",
@@ -127,15 +127,23 @@ class LoadPlan:
         if self.transport != "httpx" and (self.proxy is not None or self.http2):
             wanted = "a proxy" if self.proxy is not None else "HTTP/2"
             raise BadInput(f"transport: {wanted} needs httpx, not {self.transport}")
-        if self.proxy is not None and not _PROXY.match(self.proxy):
-            raise BadInput("proxy: an http:// or https:// address with a host")
-        header = self.api_key_header
-        if header is not None and (not _HEADER.fullmatch(header) or header.lower() in _OUR_HEADERS):
-            raise BadInput(f"api key header: a header name that is not one of ours, not {header!r}")
+        if self.proxy is not None:
+            public_url(self.proxy, "proxy")
+        self._check_header()
         for name in ("ca_file", "tokenizer"):
             path = getattr(self, name)
             if path is not None:
                 _check_readable(name, path)
+
+    def _check_header(self) -> None:
+        name = self.api_key_header
+        if name is None:
+            return
+        if not _HEADER.fullmatch(name):
+            # Not shown: it may be the whole header, key and all.
+            raise BadInput("api key header: the name of a header, such as X-API-Key")
+        if name.lower() in _OUR_HEADERS:
+            raise BadInput(f"api key header: not {name}, which a request has anyway")
 
     @cached_property
     def hider(self) -> Hider:

@@ -21,7 +21,7 @@ from records.errors import (
 )
 from records.evidence.writer import SpoolWriter
 from runners.load.answers.tokenizer import CountTokens, load_tokenizer
-from runners.load.describe import now_text, planned_rows, public_url, run_notes, run_of
+from runners.load.describe import now_text, planned_rows, run_notes, run_of
 from runners.load.ending import End, asked_to, never_started
 from runners.load.following import Follower
 from runners.load.monitor import Monitor
@@ -159,7 +159,7 @@ class _Load:
 
     async def _look(self, transport: Transport) -> End | None:
         """The end of a run that cannot start, else None."""
-        looking = asyncio.create_task(look(transport, public_url(self._plan.url), self._plan.model))
+        looking = asyncio.create_task(look(transport, self._plan))
         ending = await self._unless_stopped(looking)
         if ending is not None:
             return ending

@@ -13,15 +13,16 @@ from runners.load.attempt import Attempt
 from runners.load.retry import LATER_STATUSES
 
 WRONG_KEY = (401, 403)
+NOT_IMPLEMENTED = 501
 # Answers that must all be the same refusal before the run gives up.
 ENOUGH = 5
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """How the endpoint answered everything it was asked."""
+    """How the endpoint answered everything it was asked; `status` None: it was no answer."""
 
-    status: int
+    status: int | None
     said: str
 
     @property
@@ -43,7 +44,7 @@ class Tally:
         self.refusal: Refusal | None = None
         self.on_refusal: Callable[[], None] = lambda: None
         self._ended = 0
-        self._first: int | None = None
+        self._first: int | str | None = None
 
     def ended(self, attempt: Attempt) -> None:
         """Counts an attempt whose row is written."""
@@ -54,14 +55,15 @@ class Tally:
             self._judge(attempt)
 
     def _judge(self, attempt: Attempt) -> None:
-        status = _refused_with(attempt.http_status)
+        refused = _refused_with(attempt.http_status) or _no_answer(attempt)
         if self._ended == 0:
-            self._first = status
-        elif _group(status) != _group(self._first):
+            self._first = refused
+        elif _group(refused) != _group(self._first):
             self._first = None
         self._ended += 1
         if self._ended == min(ENOUGH, self.planned) and self._first is not None:
-            self.refusal = Refusal(self._first, _message(attempt.error_text))
+            status = self._first if isinstance(self._first, int) else None
+            self.refusal = Refusal(status, _message(attempt.error_text))
             self.on_refusal()
 
     def retries(self) -> dict[str, Any]:
@@ -71,13 +73,23 @@ class Tally:
 
 def _refused_with(status: int | None) -> int | None:
     """A status by which a server says that it will never do this; None for all others."""
-    if status is None or not 300 <= status < 500 or status in LATER_STATUSES:
+    if status is None or status in LATER_STATUSES:
         return None
-    return status
+    return status if 300 <= status < 500 or status == NOT_IMPLEMENTED else None
 
 
-def _group(status: int | None) -> int | None:
-    return WRONG_KEY[0] if status in WRONG_KEY else status
+def _no_answer(attempt: Attempt) -> str | None:
+    """Whether what came is none of the API's answers from its beginning: a page, another protocol.
+
+    After a first token it is a server at fault, which is measured.
+    """
+    if attempt.error_kind == "bad_response" and attempt.answer.first_token_s is None:
+        return attempt.error_kind
+    return None
+
+
+def _group(refused: int | str | None) -> int | str | None:
+    return WRONG_KEY[0] if refused in WRONG_KEY else refused
 
 
 def _message(text: str | None) -> str:

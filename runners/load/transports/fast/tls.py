@@ -15,6 +15,8 @@ from runners.load.transports.fast.line import Line, Owner, User
 _READ_BYTES = 64 << 10
 # So much is encrypted at a time while the socket takes it.
 _SEAL_BYTES = 64 << 10
+# OpenSSL's words for an answer that is no TLS.
+_NO_TLS = ("wrong version number", "http request", "record layer failure")
 
 
 def context_of(ca_file: Path | None) -> ssl.SSLContext:
@@ -151,7 +153,9 @@ class TlsLine(Line):
 def failed(error: ssl.SSLError, what: str) -> Broken:
     """Why a session did not come about or broke, in one line."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        reason = error.verify_message
+        reason = error.verify_message.rstrip(".")
     else:
         reason = (error.reason or str(error)).replace("_", " ").lower()
+    if reason in _NO_TLS:
+        reason = f"{reason}: does the server speak http there?"
     return Broken("tls", f"the TLS {what} failed ({reason})")

@@ -100,7 +100,7 @@ class HttpxClient:
                 finally:
                     await response.aclose()
             except FOREIGN as error:
-                raise broken(error) from error
+                raise _begun(broken(error), line.first) from error
             self._http_version = response.http_version
             self._lines.shared = response.http_version == "HTTP/2"
             return response.status_code, body
@@ -177,9 +177,7 @@ class HttpxClient:
             return ours
         # Something came back: the connection was not stale, and nothing is sent again.
         attempt.first_byte_s = line.first_s
-        if ours.kind == "bad_response" or not _HTTP.startswith(first[: len(_HTTP)]):
-            return Broken("bad_response", f"{ours}; it begins {first!r}")
-        return ours
+        return _begun(ours, first)
 
     async def close(self) -> None:
         """Closes every connection."""
@@ -246,6 +244,13 @@ class HttpxClient:
             content=content,
             extensions={"sni_hostname": name, **extensions},
         )
+
+
+def _begun(ours: Broken, first: bytes) -> Broken:
+    """The same with the first bytes that came, where they are none of an answer."""
+    if first and (ours.kind == "bad_response" or not _HTTP.startswith(first[: len(_HTTP)])):
+        return Broken("bad_response", f"{ours}; it begins {first!r}")
+    return ours
 
 
 def _authorization(url: httpx.URL, plan: LoadPlan) -> dict[str, str]:
