@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from records.evidence.spool import COUNTED
@@ -23,6 +24,7 @@ from runners.load.transports.seam import Transport
 # A request is taken up this much before its time and held at the network's door, so that
 # what is to be done before it gets there does not make it late.
 EARLY_S = 0.005
+_counted = itemgetter(*COUNTED)
 # What ends a request from our side, by why.
 _OUTCOMES = {"cancelled": "cancelled", "deadline": "timed_out", "timeout": "timed_out"}
 
@@ -148,10 +150,7 @@ class Flight:
         limit = timeout if self._patience is None else min(timeout, self._patience)
         attempt.limit_s = limit[0]
         self._watch(limit)
-        # Handing it over wakes the writer's thread, which must not come between us and the send.
-        asyncio.get_running_loop().call_soon(
-            ground.writer.sent, attempt.request_id, attempt.number, sent_s
-        )
+        ground.writer.sent(attempt.request_id, attempt.number, sent_s)
 
     def _watch(self, limit: tuple[float, str] | None) -> None:
         """Ends the request at this limit instead of the one before."""
@@ -195,8 +194,9 @@ class Flight:
         return next_s
 
     def _write(self, attempt: Attempt) -> None:
-        plan, writer = self._ground.plan, self._ground.writer
-        attempt.error_text = plan.hider.hide_in_cut(attempt.error_text)
+        plan, writer, hider = self._ground.plan, self._ground.writer, self._ground.plan.hider
+        if attempt.error_text is not None:
+            attempt.error_text = hider.hide_in_cut(attempt.error_text)
         rest = attempt.answer.take_part(text=False)
         if rest is not None:
             writer.part(attempt.request_id, attempt.number, rest, keep_text=False)
@@ -204,9 +204,9 @@ class Flight:
         if self._redactor is not None:
             output = self._redactor.rest(output)
         row = attempt.row()
-        row["finish_reason"] = plan.hider.hide_in(row["finish_reason"])
+        row["finish_reason"] = hider.hide_in(row["finish_reason"])
         writer.attempt(row, output=output)
-        self._last = {k: row.get(k) for k in COUNTED}
+        self._last = dict(zip(COUNTED, _counted(row), strict=True))
 
     def _hand_over(self) -> None:
         """Enough of the answer waits: it goes to the spool, so that it is not held."""
@@ -244,13 +244,18 @@ class Flight:
         self._end(self._ending)
 
     def _end(self, outcome: str) -> None:
-        done = {"request_id": self._request.id, "fallback": False, "outcome": outcome}
-        self._ground.writer.request({**done, "attempts": self._attempts, **(self._last or {})})
+        row = {
+            "request_id": self._request.id, "fallback": False, "outcome": outcome,
+            "attempts": self._attempts, **(self._last or {}),
+        }  # fmt: skip
+        self._ground.writer.request(row)
         self._ground.tally.outcomes[outcome] += 1
 
 
 def _patience(request: TraceRequest) -> tuple[float, str] | None:
     """When the request ends from our side whether sent or not, and why."""
+    if request.cancel_after_s is None and request.deadline_s is None:
+        return None
     limits = []
     if request.cancel_after_s is not None:
         limits.append((request.at_s + request.cancel_after_s, "cancelled"))

@@ -54,6 +54,7 @@ class Replay:
             count_tokens,
         )  # fmt: skip
         self._open: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
         schedule.on_crash = self._crashed
 
     async def dispatch(self) -> None:
@@ -78,7 +79,7 @@ class Replay:
 
     def _begin(self, request: TraceRequest) -> None:
         flight = Flight(self._ground, request)
-        task = asyncio.create_task(flight.run())
+        task = self._loop.create_task(flight.run())
         flight.task = task
         self._open.add(task)
         task.add_done_callback(self._closed)
