@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from records.errors import Conflict, FieldError
+from records.errors import BadInput, Conflict, FieldError
 from records.evidence.canonical import is_number
 from records.models import Configuration, Endpoint, Project
 from records.models.choices import Api
@@ -17,6 +17,7 @@ from records.services import audit
 from records.services.documents import named
 from records.services.permissions import require
 from runners.load.places import literal_addresses, refusal
+from runners.load.urls import public_url
 
 # Only variables made for this: an operator who could name any variable could have a
 # worker send the database's password or the signing key to a host of their own.
@@ -116,6 +117,10 @@ def check_url(url: Any, field: str, private: bool = False) -> str:
         raise FieldError("endpoint", field, "an address without ? and #")
     if not text.isprintable() or " " in text or len(text) > 500:
         raise FieldError("endpoint", field, "at most 500 printable characters without spaces")
+    try:
+        public_url(text)
+    except BadInput as error:
+        raise FieldError("endpoint", field, "a host that is a name or an address") from error
     for ip in literal_addresses(parts.hostname):
         reason = refusal(ip, allow_private=private or settings.PRIVATE_ENDPOINTS)
         if reason is not None:

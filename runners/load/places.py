@@ -45,6 +45,12 @@ _METADATA = frozenset(
         ),
     )
 )
+_METADATA_NAMES = (
+    "metadata.google.internal",
+    "metadata.goog",
+    "instance-data.ec2.internal",
+    "metadata.tencentyun.com",
+)
 _THIS_NETWORK = IPv4Network("0.0.0.0/8")
 # Forms of IPv6 addresses that carry an IPv4 address, and the bits to its right.
 _EMBEDDING = (
@@ -148,13 +154,17 @@ def check(host: str, ip: str, *, allow_private: bool) -> None:
 def literal_addresses(host: str) -> list[str]:
     """The addresses that a host spells itself, in any spelling, without asking a name server.
 
-    Empty for a name. `localhost` and names below it stand for loopback everywhere.
+    Empty for a name, but for those that stand for one place everywhere: `localhost` with
+    the names below it, and what clouds call their metadata service.
     """
-    name = host.rstrip(".").lower()
+    # Names end in a dot, and a link's name comes after %; of both an address is the same.
+    name = host.partition("%")[0].rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return ["127.0.0.1"]
+    if name in _METADATA_NAMES:
+        return ["169.254.169.254"]
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError, ValueError):
         return []
     return [str(row[4][0]) for row in found]

@@ -156,6 +156,12 @@ def test_a_wrong_configuration_is_refused(project, document):
         ({"url": "http://[::ffff:169.254.169.254]/v1"}, "url"),
         ({"url": "http://[fe80::1]/v1"}, "url"),
         ({"url": "http://0.0.0.0:8000/v1"}, "url"),
+        ({"url": "http://169.254.169.254./v1"}, "url"),
+        ({"url": "http://[fe80::1%25eth0]/v1"}, "url"),
+        ({"url": "http://metadata.google.internal/v1"}, "url"),
+        ({"url": "http://a..b/v1"}, "url"),
+        ({"url": "http://169.254.169.254%2f/v1"}, "url"),
+        ({"url": f"http://{'a' * 64}.example/v1"}, "url"),
         ({"metrics_url": "http://100.100.100.200/metrics"}, "metrics_url"),
     ],
 )

@@ -114,3 +114,19 @@ def test_names_spell_no_address_but_localhost():
     assert literal_addresses("LocalHost.") == ["127.0.0.1"]
     assert literal_addresses("x.localhost") == ["127.0.0.1"]
     assert literal_addresses("::1") == ["::1"]
+
+
+@pytest.mark.parametrize(
+    ("host", "ip"),
+    [
+        ("169.254.169.254.", "169.254.169.254"),
+        ("2852039166.", "169.254.169.254"),
+        ("fe80::1%25eth0", "fe80::1"),
+        ("fe80::1%no-such-link", "fe80::1"),
+        ("Metadata.Google.Internal.", "169.254.169.254"),
+        ("metadata.goog", "169.254.169.254"),
+    ],
+)
+def test_a_dot_or_a_link_at_the_end_hides_no_address(host, ip):
+    """Without asking a name server: a proxy or a later look-up would."""
+    assert literal_addresses(host) == [ip]
