@@ -23,7 +23,7 @@ LATER_STATUSES = frozenset({408, 425, 429})
 _KINDS = frozenset(
     {"connect", "connection_reset", "truncated", "empty_response", "stream_error", "timeout"}
 )
-_SECONDS = re.compile(r"\d{1,12}(\.\d{1,9})?", re.ASCII)
+_SECONDS = re.compile(r"\d+(\.\d+)?", re.ASCII)
 GaveUp = Literal["used_up", "retry_after_too_long", "deadline"]
 
 

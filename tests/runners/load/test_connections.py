@@ -232,3 +232,11 @@ def test_the_first_byte_is_that_of_a_head_that_comes_slowly(serve, send):
     # 0.4 s after the request, 0.39 s after the first byte.
     assert attempt["first_token_s"] - attempt["first_byte_s"] > 0.2
     assert attempt["first_token_s"] - attempt["sent_s"] > 0.39
+
+
+def test_a_head_that_never_ends_has_its_first_byte(serve, send):
+    """What came of it before the attempt's own limit of 0.5 s is known, whatever it would say."""
+    server = serve({"raw": True, "events": [[20, "HTTP/1.1 200 OK\r\nContent-"]], "end": "hang"})
+    attempt = send(server.url, {"id": "a", "timeout_s": 0.5})[2]["a"]
+    assert columns(attempt, "outcome", "http_status") == ("timed_out", None)
+    assert 0 < attempt["first_byte_s"] - attempt["sent_s"] < 0.5

@@ -48,6 +48,8 @@ def script_of(*responses):
         ("Sun, 01 Mar 2026 12:00:07 GMT", 7), ("Sunday, 01-Mar-26 12:00:07 GMT", 7),
         ("Sun Mar  1 12:00:07 2026", 7), ("Sun, 01 Mar 2026 11:00:00 GMT", 0),
         ("Sun, 01 Mar 2026 13:00:07 +0100", 7), ("Sun, 99 Mar 2026 12:00:07 GMT", 0), ("1e3", 0),
+        # As long as it likes: a number is no nonsense because it is large.
+        ("9" * 40, float("9" * 40)), ("9" * 400, float("inf")),
     ],
 )  # fmt: skip
 def test_both_forms_of_retry_after(text, seconds):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx
@@ -22,15 +22,11 @@ from runners.load.answers.body import PATHS, BodyReader
 from runners.load.attempt import Attempt, Broken
 from runners.load.plan import LoadPlan
 from runners.load.transports.fast.coding import decoder_of
+from runners.load.transports.httpx.bodies import drain, limited, take_refusal
 from runners.load.transports.httpx.foreign import FOREIGN, broken
 from runners.load.transports.httpx.lines import Line, Lines
-from runners.load.transports.redirects import redirect_text
 from runners.load.transports.seam import Gate, Timers
 
-_MAX_ERROR_BODY, _MAX_ERROR_TEXT = 64 << 10, 500
-_MAX_MODELS = 4 << 20
-# How long the tail of a finished stream may take, for the connection's reuse.
-_TAIL_S = 1.0
 # A connection that was closed under us while idle says so at once.
 _STALE_S = 0.25
 _HTTP = b"HTTP/1."
@@ -96,7 +92,7 @@ class HttpxClient:
             try:
                 response = await line.transport.handle_async_request(request)
                 try:
-                    body = await _limited(response.aiter_bytes())
+                    body = await limited(response.aiter_bytes())
                 finally:
                     await response.aclose()
             except FOREIGN as error:
@@ -169,14 +165,22 @@ class HttpxClient:
                     await response.aclose()
             except FOREIGN as error:
                 raise self._broken(error, attempt, line) from error
+            finally:
+                self._note_first_byte(attempt, line)
+
+    def _note_first_byte(self, attempt: Attempt, line: Line) -> None:
+        """Something came back, perhaps no whole head: it was not stale, nothing is sent again."""
+        first_s, limit_s = line.first_s, attempt.limit_s
+        if self._lines.shared or attempt.first_byte_s is not None or first_s is None:
+            return
+        if limit_s is None or first_s <= limit_s:
+            attempt.first_byte_s = first_s
 
     def _broken(self, error: Exception, attempt: Attempt, line: Line) -> Broken:
         """What became of an attempt, with its first bytes where they are no answer's."""
         ours, first = broken(error), line.first
         if self._lines.shared or not first or attempt.first_byte_s is not None:
             return ours
-        # Something came back: the connection was not stale, and nothing is sent again.
-        attempt.first_byte_s = line.first_s
         return _begun(ours, first)
 
     async def close(self) -> None:
@@ -189,7 +193,7 @@ class HttpxClient:
         attempt.http_status = response.status_code
         attempt.retry_after = response.headers.get("retry-after")
         if not response.is_success:
-            attempt.error_text = await _error_text(response)
+            await take_refusal(response, attempt)
             return
         # Not the library's decoding, which hands on what it does not know and has no bounds.
         decoder = decoder_of(response.headers.get("content-encoding", ""))
@@ -200,7 +204,7 @@ class HttpxClient:
                 reader.feed(data if decoder is None else decoder.feed(data), at_s)
                 if attempt.answer.done or attempt.answer.error is not None:
                     attempt.end_s = at_s
-                    await _drain(stream)
+                    await drain(stream)
                     return
             attempt.end_s = await self._unless_late(attempt, line)
             if decoder is not None:
@@ -267,39 +271,3 @@ def _authorization(url: httpx.URL, plan: LoadPlan) -> dict[str, str]:
         return {}
     pair = f"{url.username}:{url.password}".encode()
     return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
-
-
-async def _limited(stream: AsyncIterator[bytes]) -> bytes:
-    body = b""
-    async for data in stream:
-        body += data
-        if len(body) >= _MAX_MODELS:
-            break
-    return body
-
-
-async def _error_text(response: httpx.Response) -> str | None:
-    """What the server says to its refusal, as far as it came; None when it says nothing."""
-    location = response.headers.get("location")
-    if response.status_code < 400 and location is not None:
-        return redirect_text(location)
-    body = bytearray()
-    try:
-        async for data in response.aiter_bytes():
-            body += data
-            if len(body) >= _MAX_ERROR_BODY:
-                break
-    except FOREIGN:
-        if not body:
-            raise
-    return " ".join(body.decode("utf-8", "replace")[:_MAX_ERROR_TEXT].split()) or None
-
-
-async def _drain(stream: AsyncIterator[bytes]) -> None:
-    """Reads the tail after [DONE], so that the connection can be used again."""
-    try:
-        async with asyncio.timeout(_TAIL_S):
-            async for _ in stream:
-                pass
-    except (TimeoutError, *FOREIGN):
-        return
