@@ -57,13 +57,17 @@ class Schedule:
         self._heap: list[tuple[float, int, Timer]] = []
         self._sequence = self._forgotten = 0
         self._running = False
-        alarm = _KernelAlarm if kernel_timer and _has_timerfd() else _LoopAlarm
-        self._alarm: _Alarm = alarm(self.run_due)
+        self._kind = _KernelAlarm if kernel_timer and _has_timerfd() else _LoopAlarm
+        self._alarm: _Alarm = self._kind(self.run_due)
 
     @property
     def alarm(self) -> str:
         """What wakes us, for run.json: "timerfd" or "event loop"."""
         return self._alarm.name
+
+    def another_alarm(self, ring: Callable[[], None]) -> _Alarm:
+        """One more of the same kind; it does not know of run start."""
+        return self._kind(ring)
 
     def now(self) -> float:
         """Seconds from run start; below 0 before it."""

@@ -33,6 +33,16 @@ class Gate(Protocol):
         """Forgets a `call` that has not fired."""
 
 
+class Alarm(Protocol):
+    """Rings once at a moment of the monotonic clock."""
+
+    def set(self, at_s: float) -> None:
+        """Rings at this moment and no other; infinity for never."""
+
+    def close(self) -> None:
+        """Never rings again."""
+
+
 class Timers(Protocol):
     """The part of the schedule that a busy transport must give way to."""
 
@@ -42,6 +52,9 @@ class Timers(Protocol):
     def run_due(self) -> None:
         """Runs what is due. Cheap to call; a transport calls it between two reads when
         `now() >= next_s`, so that a burst of answers never makes a send late."""
+
+    def another_alarm(self, ring: Callable[[], None]) -> Alarm:
+        """An alarm of the transport's own, as exact as the schedule's."""
 
 
 class Transport(Protocol):

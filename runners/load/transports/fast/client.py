@@ -193,7 +193,7 @@ class FastClient:
         if not holding:
             self._settling = None
         elif holding[0][0] > old_s:
-            self._settling = self._loop.call_later(holding[0][0] - old_s, self._settle)
+            self._settling = self._loop.call_later(_HELD_S / 2, self._settle)
         else:
             self._settling = self._loop.call_soon(self._settle)
 

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from runners.load.answers.answer import BadEvent
 from runners.load.answers.body import BodyReader
 from runners.load.attempt import Attempt, Broken
-from runners.load.transports.fast.http1 import Head, ResponseReader
+from runners.load.transports.fast.head import Head
+from runners.load.transports.fast.http1 import ResponseReader
 from runners.load.transports.fast.line import Line
 from runners.load.transports.seam import Gate
 

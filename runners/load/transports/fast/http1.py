@@ -70,6 +70,25 @@ class ResponseReader:
             return self._chunks(data)
         return self._walk(data)
 
+    @property
+    def between_chunks(self) -> bool:
+        """Whether the next byte begins a chunk whose data is the body as it is."""
+        return self._at == _SIZE and not self._rest and self._decoder is None
+
+    def unframe(self, receives: list[bytes]) -> list[bytes]:
+        """The chunks of receives that are one chunk each, of the first ones that are.
+
+        While `between_chunks`. The others are for `feed`, and all that follow them.
+        """
+        chunks = []
+        for data in receives:
+            end = data.find(b"\r\n")
+            size = _sizes.get(data[:end])
+            if size is None or end + size + 4 != len(data):
+                break
+            chunks.append(data[end + 2 : -2])
+        return chunks
+
     def eof(self) -> None:
         """The server closed: a fault unless that is how this body ends."""
         if self._at == _CLOSE:

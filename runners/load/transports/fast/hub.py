@@ -13,6 +13,7 @@ import socket
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from runners.load.transports.fast.pauses import Pauses
 from runners.load.transports.fast.stamps import (
     ANCILLARY_BYTES,
     StampClock,
@@ -27,12 +28,10 @@ _AT_ONCE = 256
 _PROOFS = 100
 # What a connection that is given up may still hold and have taken in.
 _REST_RECEIVES = 64
-# Timers further away than a batch can take are not compared with the clock at each item.
-_HORIZON_S = 0.02
 _IN, _OUT = 1, 4  # EPOLLIN, EPOLLOUT, also where select has no such names
 _G = 1_000_000_000
-# What one receive gave: its bytes (none: the end, or `fault`) and its ancillary data.
-_Taken = tuple["Watched", bytes, Any]
+# What one receive gave: its bytes (none: the end), its ancillary data, and when it was read.
+_Taken = tuple["Watched", bytes, Any, float]
 
 
 class Watched(Protocol):
@@ -76,8 +75,11 @@ class Hub:
         self.kernel = ask_for_stamps(self._keeper)
         self._ancillary = ANCILLARY_BYTES if self.kernel else 0
         self._epoll: Any = select.epoll() if hasattr(select, "epoll") else None
-        if self._epoll is not None:
-            loop.add_reader(self._epoll.fileno(), self._on_ready)
+        self._pauses = (
+            None
+            if self._epoll is None
+            else Pauses(loop, timers, self._epoll.fileno(), self._on_ready)
+        )
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -112,8 +114,9 @@ class Hub:
     def watch(self, fd: int, line: Watched) -> None:
         """Takes a socket in; whether it also waits to be written to, `line.waits` says."""
         self._lines[fd] = line
-        if self._epoll is not None:
+        if self._pauses is not None:
             self._epoll.register(fd, _IN | _OUT if line.waits else _IN)
+            self._pauses.waits(1 if line.waits else 0)
             return
         self._loop.add_reader(fd, self._on_one, fd, _IN)
         if line.waits:
@@ -121,8 +124,9 @@ class Hub:
 
     def rewatch(self, fd: int, waits: bool) -> None:
         """Takes note that a socket now waits to be written to, or no longer does."""
-        if self._epoll is not None:
+        if self._pauses is not None:
             self._epoll.modify(fd, _IN | _OUT if waits else _IN)
+            self._pauses.waits(1 if waits else -1)
         elif waits:
             self._loop.add_writer(fd, self._on_one, fd, _OUT)
         else:
@@ -130,10 +134,12 @@ class Hub:
 
     def forget(self, fd: int) -> None:
         """Leaves a socket alone; before it is closed."""
-        if self._lines.pop(fd, None) is None:
+        line = self._lines.pop(fd, None)
+        if line is None:
             return
-        if self._epoll is not None:
+        if self._pauses is not None:
             self._epoll.unregister(fd)
+            self._pauses.waits(-1 if line.waits else 0)
         else:
             self._loop.remove_reader(fd)
             self._loop.remove_writer(fd)
@@ -154,33 +160,54 @@ class Hub:
 
     def close(self) -> None:
         """Ends the watch; every socket has been forgotten before."""
-        if self._epoll is not None:
-            self._loop.remove_reader(self._epoll.fileno())
+        if self._pauses is not None:
+            self._pauses.close()
             self._epoll.close()
         self._keeper.close()
 
     def _on_ready(self) -> None:
-        now, timers, lines = self.now, self._timers, self._lines
-        kernel, ancillary = self.kernel, self._ancillary
-        taken: list[_Taken] = []
-        horizon_s = now() + _HORIZON_S
-        for fd, mask in self._epoll.poll(0, _AT_ONCE):
-            if timers.next_s < horizon_s and now() >= timers.next_s:
-                timers.run_due()
+        """With the kernel's stamps: each receive is understood before the next is read."""
+        if not self.kernel:
+            self._read_first()
+            return
+        now, timers, lines, clock = self.now, self._timers, self._lines, self.clock
+        read_s = now()
+        if read_s >= clock.next_s:
+            clock.sample()
+        ready = self._epoll.poll(0, _AT_ONCE)
+        for fd, mask in ready:
             line = lines.get(fd)
             if line is None or (mask != _IN and not self._also(line, mask)):
                 continue
             try:
-                data, mark, _, _ = line.recvmsg(RECEIVE_BYTES, ancillary)
+                data, mark, _, _ = line.recvmsg(RECEIVE_BYTES, ANCILLARY_BYTES)
             except OSError as error:
-                self._refused(line, error, taken)
+                self._refused(line, error)
                 continue
-            if line.parked:
-                # At once: until the others are handed out it may carry a request.
-                line.stray(data)
-                continue
-            # Without stamps the clock is read right after the receive.
-            taken.append((line, data, mark if kernel else now()))
+            read_s = now()
+            if data and mark and not line.parked:
+                seconds, nanos = timespec_of(mark[0][2])
+                at_s = (seconds * _G + nanos - clock.base_ns) * 1e-9
+                if line.last_s <= at_s <= read_s:
+                    line.last_s = at_s
+                else:
+                    at_s = self._doubtful(line, seconds * _G + nanos, read_s)
+                line.take(data, at_s)
+            else:
+                self._hand_over(line, data, read_s)
+            if read_s >= timers.next_s:
+                timers.run_due()
+        if self._pauses is not None:
+            self._pauses.looked(len(ready))
+
+    def _read_first(self) -> None:
+        """Without them a time is when we read: everything is read, and only then understood."""
+        taken: list[_Taken] = []
+        for fd, mask in self._epoll.poll(0, _AT_ONCE):
+            self.give_way()
+            line = self._lines.get(fd)
+            if line is not None and (mask == _IN or self._also(line, mask)):
+                self._receive(line, taken)
         self._hand_out(taken)
 
     def _on_one(self, fd: int, mask: int) -> None:
@@ -197,48 +224,50 @@ class Hub:
         return bool(mask & ~_OUT)
 
     def _receive(self, line: Watched, taken: list[_Taken]) -> None:
-        """The same for one connection."""
+        """Reads one connection, to be handed out."""
         try:
             data, mark, _, _ = line.recvmsg(RECEIVE_BYTES, self._ancillary)
         except OSError as error:
-            self._refused(line, error, taken)
+            self._refused(line, error)
             return
         if line.parked:
+            # At once: until the others are handed out it may carry a request.
             line.stray(data)
         else:
-            taken.append((line, data, mark if self.kernel else self.now()))
+            taken.append((line, data, mark, self.now()))
 
-    def _refused(self, line: Watched, error: OSError, taken: list[_Taken]) -> None:
+    def _refused(self, line: Watched, error: OSError) -> None:
         if isinstance(error, BlockingIOError | InterruptedError):
             return
         line.fault = error
-        if line.parked:
-            line.stray(b"")
-        else:
-            taken.append((line, b"", None))
+        self._hand_over(line, b"", self.now())
 
     def _hand_out(self, taken: list[_Taken]) -> None:
         """Gives each connection what was received for it, at its time."""
-        now, timers, clock, kernel = self.now, self._timers, self.clock, self.kernel
-        read_s = now()
-        horizon_s = read_s + _HORIZON_S
-        if read_s >= clock.next_s:
-            clock.sample()
-        for line, data, mark in taken:
-            if timers.next_s < horizon_s and now() >= timers.next_s:
-                timers.run_due()
-            if not data:
-                line.ended(read_s)
-            elif kernel and mark:
-                seconds, nanos = timespec_of(mark[0][2])
-                at_s = (seconds * _G + nanos - clock.base_ns) * 1e-9
-                if line.last_s <= at_s <= read_s:
-                    line.last_s = at_s
-                else:
-                    at_s = self._doubtful(line, seconds * _G + nanos, read_s)
-                line.take(data, at_s)
+        for line, data, mark, read_s in taken:
+            self.give_way()
+            if data and self.kernel and mark:
+                line.take(data, self._time_of(line, mark, read_s))
             else:
-                line.take(data, self._unstamped(line, mark or read_s))
+                self._hand_over(line, data, read_s)
+
+    def _hand_over(self, line: Watched, data: bytes, read_s: float) -> None:
+        """What is not bytes of an answer with a stamp."""
+        if line.parked:
+            line.stray(data)
+        elif not data:
+            line.ended(read_s)
+        else:
+            line.take(data, self._unstamped(line, read_s))
+
+    def _time_of(self, line: Watched, mark: Any, read_s: float) -> float:
+        """Seconds of a stamp; written out in `_on_ready`, where it is once a token."""
+        seconds, nanos = timespec_of(mark[0][2])
+        at_s: float = (seconds * _G + nanos - self.clock.base_ns) * 1e-9
+        if line.last_s <= at_s <= read_s:
+            line.last_s = at_s
+            return at_s
+        return self._doubtful(line, seconds * _G + nanos, read_s)
 
     def _doubtful(self, line: Watched, stamp_ns: int, read_s: float) -> float:
         at_s, believed = self.clock.place(stamp_ns, line, read_s)
