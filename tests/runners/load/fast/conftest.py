@@ -22,6 +22,11 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding
 def token(text="a"):
     """A chunk of the body with one token."""
     data = b'data: {"choices":[{"index":0,"delta":{"content":"%s"}}]}\n\n' % text.encode()
+    return chunked(data)
+
+
+def chunked(data):
+    """A chunk of a chunked body."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
