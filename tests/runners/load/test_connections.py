@@ -25,6 +25,9 @@ def send(load, transport):
     return run
 
 
+CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
 def columns(attempt, *names):
     return tuple(attempt[name] for name in names)
 
@@ -240,3 +243,30 @@ def test_a_head_that_never_ends_has_its_first_byte(serve, send):
     attempt = send(server.url, {"id": "a", "timeout_s": 0.5})[2]["a"]
     assert columns(attempt, "outcome", "http_status") == ("timed_out", None)
     assert 0 < attempt["first_byte_s"] - attempt["sent_s"] < 0.5
+
+
+def test_a_refusal_that_our_timeout_cuts_keeps_its_words(load, serve, transport):
+    head = "HTTP/1.1 429 X\r\nContent-Length: 100\r\n\r\nslow"
+    server = serve({"raw": True, "events": [[0, head]], "end": "hang"})
+    _, folder = load(server.url, {"timeout_s": 0.3}, transport=transport)
+    (attempt,) = rows(folder, "attempts")
+    assert (attempt["outcome"], attempt["error_kind"]) == ("rejected", "http_4xx")
+    assert folder.run["errors"]["http_4xx"]["example"] == "slow"
+
+
+def test_what_follows_an_answer_holds_no_slot(serve, send):
+    """Three at once, one slot, 50 ms each; the body ends 0.6 s later: 0.1 s wait, not 1.2."""
+    answer = sse(token("a", "stop"), usage(1, 1))
+    raw = [[0, CHUNKED], [50, f"{len(answer):x}\r\n{answer}\r\n"], [650, "0\r\n\r\n"]]
+    server = serve({"raw": True, "keep": True, "events": raw})
+    found = send(server.url, *({"id": name} for name in "abc"), max_concurrency=1)[2]
+    assert {a["outcome"] for a in found.values()} == {"completed"}
+    assert 0.1 <= max(a["sent_s"] for a in found.values()) < 0.6
+
+
+def test_an_end_that_comes_with_the_answer_leaves_its_connection_to_the_next(serve, send):
+    server = serve()
+    lines = [{"id": str(i), "at_s": 0.05 * i} for i in range(6)]
+    found = send(server.url, *lines, max_concurrency=1)[2]
+    assert {a["connection"] for a in found.values()} == {"reused"}
+    assert server.connections == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import httpx
 
@@ -47,10 +48,18 @@ async def take_refusal(response: httpx.Response, attempt: Attempt) -> None:
         attempt.error_text = " ".join(text.split()) or None
 
 
-async def drain(stream: AsyncIterator[bytes]) -> None:
-    """Reads the tail after [DONE], so that the connection can be used again."""
+async def close(response: httpx.Response) -> None:
+    """Lets go of an answer that has been read; what breaks now says nothing of it."""
     try:
-        async with asyncio.timeout(_TAIL_S):
+        await response.aclose()
+    except FOREIGN:
+        return
+
+
+async def drain(stream: AsyncIterator[bytes], held: AsyncExitStack) -> None:
+    """Reads the tail after an answer's end, so that its connection, `held`, can be used again."""
+    try:
+        async with held, asyncio.timeout(_TAIL_S):
             async for _ in stream:
                 pass
     except (TimeoutError, *FOREIGN):

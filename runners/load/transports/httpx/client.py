@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx
@@ -22,13 +23,15 @@ from runners.load.answers.body import PATHS, BodyReader
 from runners.load.attempt import Attempt, Broken
 from runners.load.plan import LoadPlan
 from runners.load.transports.fast.coding import decoder_of
-from runners.load.transports.httpx.bodies import drain, limited, take_refusal
+from runners.load.transports.httpx.bodies import close, drain, limited, take_refusal
 from runners.load.transports.httpx.foreign import FOREIGN, broken
 from runners.load.transports.httpx.lines import Line, Lines
 from runners.load.transports.seam import Gate, Timers
 
 # A connection that was closed under us while idle says so at once.
 _STALE_S = 0.25
+# Most tails are with the answer's last bytes: the connection is free for the next request then.
+_AT_ONCE_S = 0.002
 _HTTP = b"HTTP/1."
 # Of httpcore's trace: the first thing on a connection that is there already.
 _HEADERS = ".send_request_headers.started"
@@ -53,6 +56,7 @@ class HttpxClient:
         }
         self._lines = Lines(plan, self._url, now)
         self._http_version: str | None = None
+        self._tails: set[asyncio.Task[None]] = set()
         self._counts: Counter[str] = Counter()
 
     def begin(self) -> None:
@@ -142,7 +146,8 @@ class HttpxClient:
         gate: Gate,
         fresh: bool = False,
     ) -> None:
-        with self._lines.line(fresh) as line:
+        async with AsyncExitStack() as held:
+            line = held.enter_context(self._lines.line(fresh))
 
             async def on_trace(event: str, info: Mapping[str, Any]) -> None:
                 self._lines.note(line, event, info)
@@ -159,14 +164,25 @@ class HttpxClient:
             request = self._request("POST", path, line, more, headers, body)
             try:
                 response = await line.transport.handle_async_request(request)
-                try:
-                    await self._read(response, attempt, line)
-                finally:
-                    await response.aclose()
+                # Closed before the connection is let go of.
+                held.push_async_callback(close, response)
+                tail = await self._read(response, attempt, line)
             except FOREIGN as error:
                 raise self._broken(error, attempt, line) from error
             finally:
                 self._note_first_byte(attempt, line)
+            if tail is not None:
+                await self._follow(tail, held.pop_all())
+
+    async def _follow(self, tail: AsyncIterator[bytes], held: AsyncExitStack) -> None:
+        """Reads what follows an answer's end, so that the connection can be used again.
+
+        The request is over and its slot free, unless the tail comes at once.
+        """
+        task = asyncio.create_task(drain(tail, held))
+        self._tails.add(task)
+        task.add_done_callback(self._tails.discard)
+        await asyncio.wait((task,), timeout=_AT_ONCE_S)
 
     def _note_first_byte(self, attempt: Attempt, line: Line) -> None:
         """Something came back, perhaps no whole head: it was not stale, nothing is sent again."""
@@ -185,16 +201,22 @@ class HttpxClient:
 
     async def close(self) -> None:
         """Closes every connection."""
+        for task in self._tails:
+            task.cancel()
+        await asyncio.gather(*self._tails, return_exceptions=True)
         await self._lines.close()
 
-    async def _read(self, response: httpx.Response, attempt: Attempt, line: Line) -> None:
+    async def _read(
+        self, response: httpx.Response, attempt: Attempt, line: Line
+    ) -> AsyncIterator[bytes] | None:
+        """Reads the answer; what is left of the body where its end came before the body's."""
         at_s = await self._unless_late(attempt, line)
         attempt.first_byte_s = at_s if self._lines.shared else line.first_s or at_s
         attempt.http_status = response.status_code
         attempt.retry_after = response.headers.get("retry-after")
         if not response.is_success:
             await take_refusal(response, attempt)
-            return
+            return None
         # Not the library's decoding, which hands on what it does not know and has no bounds.
         decoder = decoder_of(response.headers.get("content-encoding", ""))
         stream, reader = response.aiter_raw(), BodyReader(attempt.answer)
@@ -204,12 +226,12 @@ class HttpxClient:
                 reader.feed(data if decoder is None else decoder.feed(data), at_s)
                 if attempt.answer.done or attempt.answer.error is not None:
                     attempt.end_s = at_s
-                    await drain(stream)
-                    return
+                    return stream
             attempt.end_s = await self._unless_late(attempt, line)
             if decoder is not None:
                 decoder.finish()
             reader.end(attempt.end_s)
+            return None
         except BadEvent as error:
             raise Broken("bad_response", str(error)) from error
 
