@@ -128,7 +128,6 @@ class Answer(Moments):
         """Takes in the data of one event that became whole at `at_s`; BadEvent if it is none."""
         if self.over:
             return
-        self.heard = True
         try:
             if not data.isascii():
                 # The fields that are skipped are not looked at closely: none may be broken.
@@ -145,6 +144,7 @@ class Answer(Moments):
     def event_of(self, chunk: Chunk, data: bytes, at_s: float) -> None:
         """The same for an event without a name whose `data` has been decoded."""
         if chunk.choices and chunk.error is None:
+            self.heard = True
             self._take(chunk, at_s)
         else:
             self._odd_event(data, at_s, None)
@@ -182,7 +182,13 @@ class Answer(Moments):
         self.done = self.over = True
 
     def _odd_event(self, data: bytes, at_s: float, name: bytes | None) -> None:
-        """An event without choices, with an error or that name, or of odd types."""
+        """An event without choices, with an error or that name, or of odd types.
+
+        One without data says nothing, as a comment does: gateways keep streams alive with it.
+        """
+        if name != b"error" and not data.strip():
+            return
+        self.heard = True
         if name == b"error":
             self.error, self.over = error_event_text(data), True
         elif data.strip() == b"[DONE]":

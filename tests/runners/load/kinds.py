@@ -208,6 +208,9 @@ SAID: dict[str, Kind] = {
             {"id": "call-g", "name": "g", "arguments": "23"},
         ]},
     ),
+    "events that carry nothing": Kind(
+        at_once(WHOLE.replace("data: ", "data:\n\nevent: ping\ndata: \n\ndata: "))
+    ),
     "a refusal": Kind(
         at_once(sse(delta(refusal="I "), delta(refusal="can"), delta(refusal="not"),
                     delta(finish="stop"), usage(5, 3))),

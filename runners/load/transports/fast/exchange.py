@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from runners.load.answers.answer import BadEvent
 from runners.load.answers.body import BodyReader
@@ -13,6 +12,7 @@ from runners.load.attempt import Attempt, Broken
 from runners.load.transports.fast.head import Head
 from runners.load.transports.fast.http1 import ResponseReader
 from runners.load.transports.fast.line import Line
+from runners.load.transports.redirects import redirect_text
 from runners.load.transports.seam import Gate
 
 _MAX_ERROR_BODY = 64 << 10
@@ -205,6 +205,9 @@ class Exchange:
         if self.line is not None and self.attempt.sent_s is not None:
             self.line.take_rest()
             self.settle()
+            if self._reader.head is not None:
+                # A refusal whose words were still coming.
+                self._set_error_text(self._reader.head)
         self._drop_line()
         self.parts = ()
 
@@ -252,7 +255,7 @@ class Exchange:
         if 200 <= head.status < 300:
             return
         if head.status < 400 and (location := head.headers.get("location")) is not None:
-            self.attempt.error_text = _redirect_text(location)
+            self.attempt.error_text = redirect_text(location)
         elif self.kept:
             said = self._hide(bytes(self.kept).decode("utf-8", "replace"))
             self.attempt.error_text = " ".join(said[:_MAX_ERROR_TEXT].split())
@@ -302,12 +305,3 @@ class Exchange:
             self._lines.serve_again(self)
         except OSError as error:
             self._fail(Broken("connect", f"no connection ({error.strerror or error})"))
-
-
-def _redirect_text(location: str) -> str:
-    """Where a redirect would go: its host only, since addresses may carry secrets."""
-    try:
-        host = urlsplit(location).hostname
-    except ValueError:
-        host = None
-    return f"a redirect to {host}, not followed" if host else "a redirect, not followed"
