@@ -27,7 +27,7 @@ from runners.load.transports.seam import Transport
 # Taking up a request costs about this much; where many arrive together the first of them are
 # taken up so much earlier, but never more than the most.
 _COST_S, _EARLIEST_S = 0.0002, 0.5
-_TOGETHER_S = 0.005
+_TOGETHER_S = 0.01
 
 
 class Replay:
