@@ -17,7 +17,7 @@ UNKNOWN = "–"
 
 
 def record_text(record: Mapping[str, Any]) -> str:
-    """What was wrong first, then one table per class and for the whole run.
+    """What was wrong first, then one table per class and, of several, for the whole run.
 
     Values carry their 95 % limits in brackets; a limit the sample cannot give
     is shown as a dash.
@@ -29,8 +29,10 @@ def record_text(record: Mapping[str, Any]) -> str:
     lines += [f"note  {text}" for text in record["notes"]]
     lines.append(f"window {window['start_s']:g} to {window['end_s']:g} s")
     lines += _generator(record["generator"])
-    blocks = dict(sorted(record["classes"].items()))
-    for name, block in (blocks | {"all classes": record}).items():
+    blocks: dict[str, Any] = dict(sorted(record["classes"].items()))
+    if len(blocks) != 1:
+        blocks["all classes"] = record
+    for name, block in blocks.items():
         lines += ["", name, *("  " + line for line in _block(block))]
     return "\n".join(lines)
 

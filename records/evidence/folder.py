@@ -75,7 +75,8 @@ class EvidenceFolder:
         """
         folder = Path(path)
         if not folder.is_dir():
-            raise BadEvidence(str(folder), None, "an evidence folder")
+            found = "this is a file" if folder.exists() else "there is no such folder"
+            raise BadEvidence(str(folder), None, f"an evidence folder; {found}")
         spool.seal(folder)
         return cls(folder)
 

@@ -41,7 +41,7 @@ def checked_policies(given: dict[str, Any]) -> dict[str, Any]:
     policies = DEFAULTS | given
     _check_concurrency(policies["max_concurrency"])
     if policies["retries"] != 0 or isinstance(policies["retries"], bool):
-        raise FieldError("run", "policies.retries", "0: this version does not retry")
+        raise FieldError("run", "policies.retries", "0: only impakt load retries, in this version")
     for key in _SECONDS:
         _check_seconds(key, policies[key])
     for key, words in _WORDS.items():

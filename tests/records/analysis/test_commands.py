@@ -8,6 +8,8 @@ import json
 import pytest
 
 from impakt_web.cli.main import run
+from records.analysis.record import analyze_folder
+from records.analysis.summary import record_text
 from records.evidence.judgments import judgment_bytes
 
 RUBRIC = {"criteria": [{"id": "short", "check": "length", "params": {"max_words": 3}}]}
@@ -51,10 +53,19 @@ def test_analyze_shows_classes_with_intervals(made, tmp_path, capsys):
     folder = make(made, tmp_path / "r")
     assert run(["analyze", judged(folder)]) == 0
     out = capsys.readouterr().out
-    assert "default" in out
-    assert "all classes" in out
+    # One class is the whole run, told once.
+    assert out.count("\ndefault\n") == out.count("attempted  ") == 1
+    assert "all classes" not in out
     # 20 of 20: Wilson's lower limit is 20 / (20 + 1.96^2) = 0.8389.
     assert "accepted        100 % [83.89, 100], n 20" in out
+
+
+def test_several_classes_are_followed_by_all_of_them(made, tmp_path):
+    record = analyze_folder(make(made, tmp_path / "r").path)
+    record["classes"] = dict.fromkeys(("one", "two"), record["classes"]["default"])
+    names = ("default", "one", "two", "all classes")
+    heads = [line for line in record_text(record).splitlines() if line in names]
+    assert heads == ["one", "two", "all classes"]
 
 
 def test_analyze_of_an_invalid_run_says_so_first_and_exits_3(made, tmp_path, capsys):
