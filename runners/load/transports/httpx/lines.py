@@ -31,6 +31,8 @@ _MAX_STREAMS_SETTING = 3
 _STREAMS = (
     "connection.connect_tcp.complete", "connection.start_tls.complete", "proxy.start_tls.complete",
 )  # fmt: skip
+# How long our own resolver may take for a name that the proxy will ask for itself.
+_ASK_S = 1.0
 _FIRST_BYTES = 120
 T = TypeVar("T")
 
@@ -115,12 +117,22 @@ class Lines:
                 found = await addresses(host, _port(self._url), allow_private=private)
                 self._places.extend(place.ip for place in found)
                 return
-            for ip in literal_addresses(host):
-                check(host, ip, allow_private=private)
+            await self._check_behind_proxy(host)
             # The proxy must not be the refused place itself.
             proxy = self._proxy.url
             await addresses(proxy.raw_host.decode("ascii"), _port(proxy), allow_private=private)
             self._places.append(None)
+
+    async def _check_behind_proxy(self, host: str) -> None:
+        """HostNotAllowed where we can tell; a name that only the proxy knows is the proxy's."""
+        private = self._plan.allow_private
+        for ip in literal_addresses(host):
+            check(host, ip, allow_private=private)
+        try:
+            async with asyncio.timeout(_ASK_S):
+                await addresses(host, _port(self._url), allow_private=private)
+        except (Broken, TimeoutError):
+            return
 
     async def over_places(self, act: Callable[[], Awaitable[T]]) -> T:
         """Acts at the first address; where no connection can be made, at the next."""

@@ -12,6 +12,7 @@ import pytest
 
 from records.errors import BadInput, HostNotAllowed
 from runners.load.attempt import Attempt, Broken
+from runners.load.places import Address, check
 from runners.load.plan import Secret
 from runners.load.transports.httpx.client import HttpxClient
 from tests.runners.load.conftest import plan_of
@@ -158,6 +159,23 @@ def test_a_refused_place_gets_no_byte(talk):
         talk("http://169.254.169.254/v1", proxy="http://127.0.0.1:9")
     with pytest.raises(HostNotAllowed, match="metadata"):
         talk("http://llm.example/v1", proxy="http://169.254.169.254:80")
+
+
+def test_a_name_that_we_know_for_a_refused_place_goes_to_no_proxy(talk, serve, monkeypatch):
+    """Also where somebody's own name stands for the metadata service of a cloud."""
+    known = {"innocent.example": "169.254.169.254", "127.0.0.1": "127.0.0.1"}
+
+    async def stub(host, port, *, allow_private):
+        check(host, known[host], allow_private=allow_private)
+        return [Address(socket.AF_INET, (known[host], port))]
+
+    monkeypatch.setattr("runners.load.transports.httpx.lines.addresses", stub)
+    proxy = serve()
+    with pytest.raises(HostNotAllowed, match=r"innocent\.example \(169\.254\.169\.254\)"):
+        talk("http://innocent.example/v1", proxy=f"http://127.0.0.1:{proxy.port}")
+    with pytest.raises(HostNotAllowed, match="metadata"):
+        talk("http://metadata.google.internal/v1", proxy=f"http://127.0.0.1:{proxy.port}")
+    assert proxy.seen == []
 
 
 def test_a_proxy_is_asked_for_the_name(talk, serve):
