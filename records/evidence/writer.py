@@ -12,7 +12,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ class SpoolWriter:
         self._behind: StorageFailed | None = None
         # Each counted by one thread only, so that no lock is needed.
         self._handed_bytes = self._written_bytes = 0
-        self._items: deque[tuple[str, bytes]] = deque()
+        self._waiting: dict[str, deque[bytes]] = {kind: deque() for kind in _SUFFIX}
         self._ending = threading.Event()
         # A disk may take its time over a sync; what comes meanwhile is written all the same.
         self._threads = [
@@ -199,7 +198,7 @@ class SpoolWriter:
             waiting = f"{MOST_WAITING_BYTES >> 20} MiB of evidence wait to be written"
             self._behind = StorageFailed(f"{self.folder}: the disk cannot keep up, {waiting}")
             return
-        self._items.append((kind, data))
+        self._waiting[kind].append(data)
 
     def _sync(self) -> None:
         for files in self._files.values():
@@ -211,11 +210,11 @@ class SpoolWriter:
             # Looked at before what waits: nothing is handed over after the end.
             last = self._ending.wait(GATHER_S)
             batch = self._batch()
-            size = sum(map(len, chain.from_iterable(batch.values())))
+            size = sum(map(len, batch.values()))
             now = time.monotonic()
             if now - ticked >= TICK_S and self._now is not None and self._now() >= 0:
                 tick = orjson.dumps({"e": "clock", "t": self._now()}) + b"\n"
-                batch.setdefault(EVENTS, []).append(tick)
+                batch[EVENTS] += tick
                 ticked = now
             self._write(batch)
             self._written_bytes += size
@@ -227,22 +226,23 @@ class SpoolWriter:
             except OSError as error:
                 self._failed = _refused(self.folder, error)
 
-    def _batch(self) -> dict[str, list[bytes]]:
-        """What waits to be written, by kind."""
-        batch: dict[str, list[bytes]] = {}
-        items = self._items
-        for _ in range(len(items)):
-            kind, data = items.popleft()
-            batch.setdefault(kind, []).append(data)
-        return batch
+    def _batch(self) -> dict[str, bytes]:
+        """What waits to be written, by kind; of each row all that came before it."""
+        waiting = self._waiting
+        # Events are counted first: what belongs to them was handed over before them.
+        counts = {kind: len(waiting[kind]) for kind in reversed(_SUFFIX)}
+        return {
+            kind: b"".join([waiting[kind].popleft() for _ in range(counts[kind])])
+            for kind in _SUFFIX
+        }
 
-    def _write(self, batch: dict[str, list[bytes]]) -> None:
+    def _write(self, batch: dict[str, bytes]) -> None:
         if self._failed is not None:
             return
         try:
-            for kind in _SUFFIX:
-                if kind in batch:
-                    self._files[kind].append(b"".join(batch[kind]))
+            for kind, data in batch.items():
+                if data:
+                    self._files[kind].append(data)
         except OSError as error:
             self._failed = _refused(self.folder, error)
 
