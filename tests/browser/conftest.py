@@ -55,16 +55,16 @@ def chromium() -> Iterator[tuple[ThreadPoolExecutor, Browser]]:
 
 
 @pytest.fixture(scope="session")
-def static_files() -> None:
+def static_files(django_db_setup) -> None:
     """Static files as they are served in earnest: hashed and compressed."""
     environment = worker_environment()
     command = [sys.executable, "manage.py", "collectstatic", "--no-input", "--clear", "-v0"]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
 
 
-@pytest.fixture
-def server(chromium, static_files, transactional_db, tmp_path) -> Iterator[str]:
-    """The address of the web process on the test's own database."""
+@pytest.fixture(scope="session")
+def server(chromium, static_files, django_db_setup, tmp_path_factory) -> Iterator[str]:
+    """The address of the one web process: it keeps nothing from one test's database to the next."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -72,7 +72,7 @@ def server(chromium, static_files, transactional_db, tmp_path) -> Iterator[str]:
         os.set_inheritable(listener.fileno(), True)
         command = [sys.executable, "-m", "uvicorn", "impakt_web.asgi:application"]
         command += ["--fd", str(listener.fileno()), "--timeout-graceful-shutdown", "1"]
-        log = tmp_path / "web.log"
+        log = tmp_path_factory.mktemp("web") / "web.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
                 command, cwd=ROOT, env=worker_environment(), stdout=out,
@@ -132,7 +132,7 @@ class Reader:
 
 
 @pytest.fixture
-def reader(chromium, server) -> Iterator[Callable[..., Reader]]:
+def reader(chromium, server, transactional_db) -> Iterator[Callable[..., Reader]]:
     """Opens windows: `reader(width=390, dark=True)`."""
     thread, browser = chromium
     contexts = []
