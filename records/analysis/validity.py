@@ -14,6 +14,8 @@ from records.analysis.metrics.generator import kernel_share, missed
 LAG_LIMIT_S = 0.010
 # One stall of the event loop above this and all that was due in it left in one burst.
 STALL_LIMIT_S = 1.0
+# Shorter ones every busy machine has, and the bounds of tokens that share a receive show them.
+STALL_NOTED_S = 0.1
 # With this share of attempts stamped by the kernel, the others do not move a p99.
 KERNEL_SHARE = 0.99
 # The share of the offered rate that must be sent.
@@ -136,7 +138,19 @@ def notes(
             "schedule lag is judged over requests that found a free slot; waiting for the"
             " concurrency limit is client wait"
         )
-    return out + _one_token(frames, targets) + _clipped(frames.window, run) + _told(run)
+    out += _stall(run) + _one_token(frames, targets)
+    return out + _clipped(frames.window, run) + _told(run)
+
+
+def _stall(run: Mapping[str, Any]) -> list[str]:
+    """A stall that is no reason against the run, and yet longer than what it allows sends."""
+    longest, limit = (run.get("generator") or {}).get("loop_stall_max_s"), lag_limit_s(run)
+    if longest is None or longest <= max(limit, STALL_NOTED_S):
+        return []
+    return [
+        f"the load generator stalled for up to {longest:.2f} s: what came to one connection"
+        " meanwhile has one time, its last"
+    ]
 
 
 def _told(run: Mapping[str, Any]) -> list[str]:

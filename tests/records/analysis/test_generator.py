@@ -176,3 +176,10 @@ def test_what_the_load_generator_noted_reaches_the_reader(made):
     run = made.run(notes=["think_s is not followed", 3])
     assert made.record(made.row("a", 0, [0.5]), run=run)["notes"][-1] == "think_s is not followed"
     assert made.record(made.row("a", 0, [0.5]), run=made.run(notes="none"))["notes"]
+
+
+@pytest.mark.parametrize(("longest_s", "told"), [(0.09, False), (0.4, True), (None, False)])
+def test_a_long_stall_that_is_no_reason_is_a_note(made, longest_s, told):
+    run = made.run(generator={"loop_stall_max_s": longest_s})
+    notes = made.record(made.row("a", 0, [0.5]), run=run)["notes"]
+    assert any("stalled for up to 0.40 s" in note for note in notes) is told
