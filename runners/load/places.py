@@ -131,6 +131,8 @@ async def addresses(host: str, port: int, *, allow_private: bool) -> list[Addres
     HostNotAllowed when any of them is refused; Broken of kind "dns" when the
     name is not known.
     """
+    for ip in literal_addresses(host):
+        check(host, ip, allow_private=allow_private)
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 
 import pytest
@@ -130,3 +131,5 @@ def test_names_spell_no_address_but_localhost():
 def test_a_dot_or_a_link_at_the_end_hides_no_address(host, ip):
     """Without asking a name server: a proxy or a later look-up would."""
     assert literal_addresses(host) == [ip]
+    with pytest.raises(HostNotAllowed, match=re.escape(ip)):
+        resolved(host)
