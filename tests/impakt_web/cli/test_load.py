@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -19,6 +20,10 @@ def server():
 
 @pytest.fixture
 def arguments(server, tmp_path):
+    return _arguments(server, tmp_path)
+
+
+def _arguments(server, tmp_path):
     """The arguments of a load run of twenty requests in one second."""
     trace = tmp_path / "t.jsonl"
     lines = [{"at_s": i * 0.05, "prompt": "hi", "max_output_tokens": 4} for i in range(20)]
@@ -31,11 +36,22 @@ def arguments(server, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """A folder that `impakt load` left, for every test here; only copies are changed."""
+    folder = tmp_path_factory.mktemp("loaded")
+    server = ScriptedServer(lambda request: ANSWER)
+    try:
+        assert run(_arguments(server, folder)) == 0
+    finally:
+        server.close()
+    return folder / "run"
+
+
 @pytest.fixture
-def measured(arguments, tmp_path):
-    """A folder that `impakt load` left."""
-    assert run(arguments) == 0
-    return tmp_path / "run"
+def measured(loaded, tmp_path):
+    """A copy of a folder that `impakt load` left."""
+    return shutil.copytree(loaded, tmp_path / "run", symlinks=True)
 
 
 def test_json_is_one_document_and_the_same_that_analyze_prints(arguments, tmp_path, capsys):
