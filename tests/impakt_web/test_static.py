@@ -8,18 +8,25 @@ import pytest
 from django.test import AsyncClient, Client
 
 
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """Where the first test collects; the others read."""
+    return tmp_path_factory.mktemp("collected") / "static"
+
+
 @pytest.fixture
-def sheet(tmp_path, settings):
+def sheet(root, settings):
     """The address of a style sheet, served as in production."""
     from django.contrib.staticfiles.storage import staticfiles_storage
     from django.core.management import call_command
 
-    settings.STATIC_ROOT = tmp_path / "static"
+    settings.STATIC_ROOT = root
     settings.WHITENOISE_AUTOREFRESH = False
     settings.STORAGES = settings.STORAGES | {
         "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"}
     }
-    call_command("collectstatic", interactive=False, verbosity=0)
+    if not root.exists():
+        call_command("collectstatic", interactive=False, verbosity=0)
     return staticfiles_storage.url("css/app.css")
 
 
