@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import importlib
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 
 import click
 
 from records.errors import ImpaktError, StorageFailed
 
+FAULT = 1
 # name -> module; a new command is one file and one line here.
 COMMANDS: dict[str, str] = {
     "up": "impakt_web.cli.up",
@@ -51,7 +54,25 @@ def cli() -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    sys.exit(run(argv))
+    try:
+        code = run(argv)
+    except Exception as error:
+        click.echo(f"impakt: {_fault_text(error)}", err=True)
+        code = FAULT
+    sys.exit(code)
+
+
+def _fault_text(error: Exception) -> str:
+    """One line about a fault of ours; the traceback goes to a file, not to the user."""
+    what = f"a fault in impakt itself ({type(error).__name__})"
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="impakt-fault-", suffix=".txt", delete=False
+        ) as file:
+            file.write("".join(traceback.format_exception(error)))
+    except OSError:
+        return f"{what}; what happened could not be written down"
+    return f"{what}; please report it with {file.name}"
 
 
 def run(argv: Sequence[str] | None = None) -> int:

@@ -74,6 +74,8 @@ class Flight:
     async def run(self) -> None:
         """Sends the request, again where the policy says so, and leaves its row."""
         ground = self._ground
+        # The loop steps through many tasks between two looks at its timer.
+        ground.schedule.give_way()
         try:
             self._body = ground.bodies.early(self._request)
             self._watch(self._patience)
@@ -105,6 +107,7 @@ class Flight:
                 raise
             assert self.task is not None
             self.task.uncancel()
+        self._ground.schedule.give_way()
         self._ground.tally.in_flight -= attempt.sent_s is not None
         if attempt.sent_s is None and broken is None:
             self._end_unsent()

@@ -115,6 +115,11 @@ class Schedule:
             self.next_s = self._heap[0][0] if self._heap else math.inf
             self._alarm.set(self.next_s + self._t0)
 
+    def give_way(self) -> None:
+        """Calls what is due, if anything is. For work that keeps the loop from its timer."""
+        if time.monotonic() - self._t0 >= self.next_s:
+            self.run_due()
+
     def _call(self, timer: Timer) -> None:
         callback, timer.callback = timer.callback, None
         if callback is None:

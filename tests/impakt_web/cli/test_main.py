@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+
+from impakt_web.cli import main
 
 FULL = Path("/dev/full")
 
@@ -24,3 +27,18 @@ def test_a_full_disk_under_stdout_is_one_line_and_exit_three(tmp_path):
         )  # fmt: skip
     assert ended.returncode == 3
     assert ended.stderr == "impakt: No space left on device\n"
+
+
+def test_a_fault_of_ours_is_one_line_and_its_traceback_a_file(tmp_path, monkeypatch, capsys):
+    def broken(argv):
+        return 1 // 0
+
+    monkeypatch.setattr(main, "run", broken)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main.main([])
+    assert ended.value.code == 1
+    (kept,) = tmp_path.iterdir()
+    line = f"impakt: a fault in impakt itself (ZeroDivisionError); please report it with {kept}\n"
+    assert capsys.readouterr().err == line
+    assert "return 1 // 0" in kept.read_text()

@@ -171,3 +171,15 @@ def test_a_gate_opens_once_at_its_time(on_schedule):
     assert noted[0] >= 0.02
     assert noted[1] >= 0.03
     assert again == noted[1]
+
+
+def test_what_is_due_goes_before_work_that_gives_way(on_schedule):
+    async def script(schedule):
+        order = []
+        schedule.at(0.01, lambda: order.append("due"))
+        schedule.give_way()
+        time.sleep(0.02)
+        schedule.give_way()
+        return [*order, "work"]
+
+    assert on_schedule(script) == ["due", "work"]
