@@ -17,6 +17,10 @@ from runners.load.run import TRANSPORTS, run_load
 from tests.runners.load.server import ANSWER, ScriptedServer
 
 
+# For tests that mostly wait: the fast transport each time, httpx with the slow ones.
+SLOW_HTTPX = ["fast", pytest.param("httpx", marks=pytest.mark.slow)]
+
+
 @pytest.fixture(params=sorted(TRANSPORTS))
 def transport(request):
     """Each way of sending in turn."""

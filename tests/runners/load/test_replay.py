@@ -13,7 +13,7 @@ from runners.load.hiding import Hider
 from runners.load.plan import Secret
 from runners.load.redaction import Redactor
 from runners.load.replay import _take_up
-from tests.runners.load.conftest import everything_in, plan_of, rows, trace_of
+from tests.runners.load.conftest import SLOW_HTTPX, everything_in, plan_of, rows, trace_of
 from tests.runners.load.server import ANSWER, sse, token
 
 HALF_A_SECOND = {"events": [[500, sse(token("a"), token("b", "stop"))]]}
@@ -22,7 +22,7 @@ _NEAR_S = 0.1
 KEY = "sk-very-secret-0123456789"
 
 
-@pytest.mark.parametrize("transport", ["fast", "httpx"])
+@pytest.mark.parametrize("transport", SLOW_HTTPX)
 def test_a_queue_at_the_limit_is_the_clients_wait(load, serve, transport):
     """Eight at 10/s, one at a time, 0.5 s each: request i arrives at 0.1 i, starts at 0.5 i.
 

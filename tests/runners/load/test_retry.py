@@ -12,7 +12,7 @@ import pytest
 from impakt_web.cli.main import run
 from runners.load.attempt import Attempt
 from runners.load.retry import RetryPolicy, may_retry, retry_after_s
-from tests.runners.load.conftest import rows
+from tests.runners.load.conftest import SLOW_HTTPX, rows
 from tests.runners.load.server import ANSWER, sse, token
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -97,7 +97,7 @@ def test_what_may_be_tried_again(status, kind, again):
         assert not may_retry(ended(status=status, kind=kind, done=True))
 
 
-@pytest.mark.parametrize("transport", ["fast", "httpx"])
+@pytest.mark.parametrize("transport", SLOW_HTTPX)
 @pytest.mark.parametrize("form", ["seconds", "date"])
 def test_a_refusal_with_retry_after_is_waited_out(load, serve, transport, form):
     """Two rows of one request; the wait is at least what was asked, counted from arrival."""

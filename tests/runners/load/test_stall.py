@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from records.analysis.record import record_of_folder
-from tests.runners.load.conftest import rows
+from tests.runners.load.conftest import SLOW_HTTPX, rows
 from tests.runners.load.server import sse, token
 
 PER_S, CAP, REQUESTS = 100, 50, 400
@@ -27,6 +27,7 @@ CLOSE_S = {"fast": 0.020, "httpx": 0.100}
 CROWD_S = {"fast": 0.150, "httpx": 0.500}
 
 
+@pytest.mark.parametrize("transport", SLOW_HTTPX)
 def test_the_p90_from_intended_arrival_is_that_of_the_servers_log_and_the_schedule(
     serve, load, transport
 ):
