@@ -99,6 +99,9 @@ class Reader:
     def __init__(self, thread: ThreadPoolExecutor, page: Page, server: str) -> None:
         self.thread, self.page, self.server = thread, page, server
         self.complaints: list[str] = []
+        self.do(self._listen)
+
+    def _listen(self, page: Page) -> None:
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
