@@ -16,7 +16,6 @@ from runners.load.plan import LoadPlan
 from runners.load.run import TRANSPORTS, run_load
 from tests.runners.load.server import ANSWER, ScriptedServer
 
-
 # For tests that mostly wait: the fast transport each time, httpx with the slow ones.
 SLOW_HTTPX = ["fast", pytest.param("httpx", marks=pytest.mark.slow)]
 
