@@ -160,6 +160,20 @@ def wait_for(
         time.sleep(0.05)
 
 
+def least_of_three(measure: Callable[[], float], below: float) -> float:
+    """The first of three measurements that is below, or else the least of them.
+
+    For lateness: a machine busy with other work can only add to it. What must always
+    hold is asserted inside `measure`.
+    """
+    found = []
+    for _ in range(3):
+        found.append(measure())
+        if found[-1] < below:
+            break
+    return min(found)
+
+
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings_xdist_suffix(request) -> None:
     """SQLite files already lie in a folder per process; only PostgreSQL needs a suffix."""

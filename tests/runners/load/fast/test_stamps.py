@@ -9,6 +9,7 @@ import time
 import pytest
 
 from runners.load.transports.fast.stamps import StampClock
+from tests.conftest import least_of_three
 from tests.runners.load.fast.conftest import DONE, END, HEAD, request_of, token
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="stamps are Linux's")
@@ -101,7 +102,7 @@ def test_a_noisy_reading_does_not_replace_a_better_one():
     assert clock.base_ns == EPOCH
 
 
-def trickle(log, count=3, gap_s=0.06):
+def trickle(log, count=3, gap_s=0.1):
     """A handler that writes a token each `gap_s` and logs when."""
 
     def handle(connection, _):
@@ -124,24 +125,27 @@ def times_of(attempt):
 
 
 async def stalled(bench):
-    """One answer of three tokens, 60 ms apart, while the event loop does nothing for 100 ms.
+    """One answer of three tokens, 100 ms apart, while the event loop does nothing for 100 ms.
 
     What waits in one socket is one receive with one stamp, so only the second falls into it.
     """
-    asyncio.get_running_loop().call_later(0.07, time.sleep, 0.1)
+    asyncio.get_running_loop().call_later(0.15, time.sleep, 0.1)
     attempt = await bench.post()
     return attempt, bench
 
 
 @linux
 def test_a_stalled_loop_does_not_move_kernel_stamps(listen, run):
-    log = []
-    attempt, bench = run(listen(trickle(log)).url, stalled)
-    assert attempt.stamp_source == bench.client.stamp_source == "kernel"
-    errors = [t - bench.at(w) for t, w in zip(times_of(attempt), log, strict=True)]
-    assert min(errors) > -50e-6
-    # The loop was 40 to 50 ms late for the second.
-    assert errors[1] < 0.02
+    def error_of_the_second():
+        log = []
+        attempt, bench = run(listen(trickle(log)).url, stalled)
+        assert attempt.stamp_source == bench.client.stamp_source == "kernel"
+        errors = [t - bench.at(w) for t, w in zip(times_of(attempt), log, strict=True)]
+        assert min(errors) > -50e-6
+        return errors[1]
+
+    # The loop was some 50 ms late for the second.
+    assert least_of_three(error_of_the_second, 0.02) < 0.02
 
 
 def test_without_kernel_stamps_a_stalled_loop_shows(listen, run, monkeypatch):
@@ -175,13 +179,16 @@ def test_a_setting_of_the_wall_clock_in_mid_answer_is_noticed(listen, run):
         attempt = await bench.post()
         return attempt, bench
 
-    log = []
-    attempt, bench = run(listen(trickle(log)).url, script)
-    errors = [t - bench.at(w) for t, w in zip(times_of(attempt), log, strict=True)]
-    assert min(errors) > -50e-6
-    assert max(errors) < 0.02
-    told = bench.client.told()["clock"]
-    assert told["largest_correction_us"] == pytest.approx(3600e6, rel=1e-3)
+    def largest_error():
+        log = []
+        attempt, bench = run(listen(trickle(log)).url, script)
+        errors = [t - bench.at(w) for t, w in zip(times_of(attempt), log, strict=True)]
+        assert min(errors) > -50e-6
+        told = bench.client.told()["clock"]
+        assert told["largest_correction_us"] == pytest.approx(3600e6, rel=1e-3)
+        return max(errors)
+
+    assert least_of_three(largest_error, 0.02) < 0.02
 
 
 def _shift(clock):
