@@ -20,6 +20,21 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Files with few tests that take long. Left to the end, they would keep one core while
+# the other has nothing left to do.
+LONG_FILES = ("test_journeys.py", "test_run_load.py", "test_up.py", "test_tasks.py")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Files go to the processes of pytest-xdist in our order, not those with most tests first."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first."""
+    items.sort(key=lambda item: item.path.name not in LONG_FILES)
+
 
 @pytest.fixture
 def alice(db):
